@@ -1,0 +1,59 @@
+package idempotency
+
+import (
+	"errors"
+	"time"
+)
+
+var (
+	// ErrKeyMissing: neither the header nor the field holds a key. By ParseKey.
+	ErrKeyMissing = errors.New("idempotency key missing")
+	// ErrKeyMalformed: the key is not 1 to 255 bytes of printable ASCII, or the
+	// request names more than one key. By ParseKey.
+	ErrKeyMalformed = errors.New("idempotency key malformed")
+	// ErrKeyReused: the key was claimed by a request with another fingerprint.
+	// As a *ReusedError, by Claim and Do.
+	ErrKeyReused = errors.New("idempotency key reused with another request")
+	// ErrInProgress: the key's owner is still at work, or ended without a known
+	// outcome moments ago. As an *InProgressError, by Claim, Do and Record.
+	ErrInProgress = errors.New("request in progress")
+	// ErrClaimContended: the key's row came and went three times while it was
+	// being claimed. By Claim and Do.
+	ErrClaimContended = errors.New("claim contended")
+	// ErrOverloaded: no connection became free in time. Nothing was claimed.
+	// By Claim and Do.
+	ErrOverloaded = errors.New("no database connection became free in time")
+	// ErrFenced: the claim was lost to another owner, or the key was completed
+	// by someone else. Nothing was written. By Checkpoint and GiveUp.
+	ErrFenced = errors.New("claim lost")
+	// ErrCommitUnknown: the connection broke during COMMIT. Claim, Do and
+	// Record resolve it themselves; by Checkpoint, after which the row decides.
+	ErrCommitUnknown = errors.New("commit outcome unknown")
+)
+
+// ReusedError is ErrKeyReused, with what became of the request that has the key.
+type ReusedError struct {
+	// Status is in_progress, completed or failed_retryable.
+	Status Status
+	// Operation is the one that the key was claimed for.
+	Operation string
+	// ResponseStatus is the stored HTTP status; 0 unless completed.
+	ResponseStatus int
+}
+
+func (e *ReusedError) Error() string { return ErrKeyReused.Error() + " (" + string(e.Status) + ")" }
+
+// Unwrap gives ErrKeyReused.
+func (e *ReusedError) Unwrap() error { return ErrKeyReused }
+
+// InProgressError is ErrInProgress, with when to come back.
+type InProgressError struct {
+	// RetryAfter is whole seconds, at least one: one while the owner lives and
+	// calls, what is left of the lease once the outcome is unknown.
+	RetryAfter time.Duration
+}
+
+func (e *InProgressError) Error() string { return ErrInProgress.Error() }
+
+// Unwrap gives ErrInProgress.
+func (e *InProgressError) Unwrap() error { return ErrInProgress }

@@ -1,0 +1,18 @@
+package idempotency
+
+// Response is an answer as it is stored under a key, sent, and replayed: the
+// same status and the same bytes each time. Bytes, not jsonb: a column that
+// parses what it stores would answer a replay with other bytes than the first
+// answer.
+//
+// Body must hold no secret and no personal data: it lives as long as the key.
+type Response struct {
+	// Status is the HTTP status, 200 to 599.
+	Status int
+	// Type is the media type of Body, such as application/json.
+	Type string
+	Body []byte
+	// Replayed is true if this call did not produce the answer but read it
+	// from the key's row. It is not stored.
+	Replayed bool
+}

@@ -1,0 +1,5 @@
+package idempotency
+
+// Status is the state of a key.
+type Status string
+
