@@ -1,0 +1,42 @@
+package view
+
+// CheckingState is why an order can neither be paid now nor is settled.
+type CheckingState string
+
+// The states in which Pay is off.
+const (
+	OutcomeUnknown CheckingState = "unknown"         // Stripe did not answer: it may have charged
+	InProgress     CheckingState = "in_progress"     // a live owner is on it: 409 request_in_progress or payment_in_progress
+	Processing     CheckingState = "processing"      // Stripe accepted it and settles it later
+	RequiresAction CheckingState = "requires_action" // the bank asks the buyer first (3-D Secure)
+	Closing        CheckingState = "closing"         // the order is being closed, its payment intent canceled
+	NeedsPerson    CheckingState = "needs_person"    // could not be resolved by itself: somebody looks at it
+)
+
+// Checking is the page of an order while its payment is not settled. It says so first, and never offers Pay.
+type Checking struct {
+	Frame   Frame
+	Order   OrderSummary
+	State   CheckingState
+	Payment string   // its id, named so that the buyer can quote it; may be empty
+	Trail   []Moment // what has happened so far, in order
+	BankURL string   // with RequiresAction: the bank's page
+	// Resend, where set, offers to send this same payment again: the same key and method, so that a lapsed claim is taken
+	// over and its outcome found. Nil where something else already asks.
+	Resend   *Resend
+	Replayed bool
+}
+
+// Moment is one line of the trail.
+type Moment struct {
+	Clock string // "10:42:07"
+	Stamp string // RFC 3339, for machines; may be empty
+	Text  string
+	Now   bool // the moment we are in
+}
+
+// Resend is the submission that is sent again as it was.
+type Resend struct {
+	Key    string
+	Method string // payment_method
+}

@@ -1,0 +1,9 @@
+package view
+
+// Closed is the page of an order that expired without being paid.
+type Closed struct {
+	Frame Frame
+	Order OrderSummary
+	Date  string // when it expired: "14 November 2026, 10:42"; may be empty
+	Stamp string // RFC 3339; may be empty
+}

@@ -1,0 +1,32 @@
+package view
+
+// Policy is the published idempotency policy, as draft-ietf-httpapi-idempotency-key-header-07 section 2.3 asks of a
+// server. All of it comes from the configuration and the error table in force.
+type Policy struct {
+	Frame      Frame
+	Operations []PolicyOperation
+	Answers    []PolicyAnswer
+	// Retention is how long a completed key is remembered: "72 hours". Of the others, each is left out if empty.
+	Retention       string
+	Wait            string // how long a duplicate waits for the first answer: "1 second"
+	Lease           string // how long a dead owner's key stays claimed: "60 seconds"
+	ProviderTimeout string // how long one attempt may talk to Stripe: "15 seconds"
+	ResendWindow    string // how long an unknown payment is repeated rather than asked about: "15 minutes"
+	OrderExpiry     string // how long an order stays open: "20 hours"
+}
+
+// PolicyOperation is an operation that takes a key.
+type PolicyOperation struct {
+	Operation string // "POST /orders/{id}/payments"
+	Fields    string // what the fingerprint covers: "payment_method, or confirmation_token"
+	Shape     string // "local" or "remote"
+}
+
+// PolicyAnswer is one row of the table of answers. Its code is also its anchor, and the end of a problem's "type".
+type PolicyAnswer struct {
+	Code       string // "order_already_paid"; for a success, what it is: "succeeded"
+	Status     string // "409", "201"
+	Sticks     bool   // whether the answer is recorded under the key and replayed
+	SafeNewKey string // "yes", "no", or when
+	Do         string // what to do with it, a sentence
+}
