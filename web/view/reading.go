@@ -2,14 +2,14 @@ package view
 
 import "github.com/a-h/templ"
 
-// Lesson is the frame around one lesson of a course that the account owns.
-type Lesson struct {
+// Reading is a lesson with its frame: where it stands in its course, and the way to the others.
+type Reading struct {
 	Frame     Frame
 	Course    string
 	CourseURL string
 	Number    int // from 1
 	Title     string
 	Time      string          // "18 min"; may be empty
-	Content   templ.Component // the text, without its title: headings from h2 down
+	Content   templ.Component // the text, without its title: Lesson.Body
 	Contents  []LessonLink    // every lesson of the course, in order; previous and next are found here
 }
