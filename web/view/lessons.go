@@ -27,6 +27,7 @@ var courseTexts = map[string]courseText{
 	"why-select-cannot-answer":     textWhySelect,
 	"idempotency-end-to-end":       textEndToEnd,
 	"postgresql-under-concurrency": textUnderConcurrency,
+	"stripe-in-production":         textStripeInProduction,
 }
 
 // Lessons returns the lessons of the course with this slug, in order, or nil if it has none.
