@@ -24,10 +24,11 @@ type courseText struct {
 
 // courseTexts is the text of every course, by slug. The slugs are those of the catalogue's migration, and a test reads both.
 var courseTexts = map[string]courseText{
-	"why-select-cannot-answer":     textWhySelect,
-	"idempotency-end-to-end":       textEndToEnd,
-	"postgresql-under-concurrency": textUnderConcurrency,
-	"stripe-in-production":         textStripeInProduction,
+	"why-select-cannot-answer":        textWhySelect,
+	"idempotency-end-to-end":          textEndToEnd,
+	"postgresql-under-concurrency":    textUnderConcurrency,
+	"stripe-in-production":            textStripeInProduction,
+	"webhooks-are-a-different-ledger": textWebhooks,
 }
 
 // Lessons returns the lessons of the course with this slug, in order, or nil if it has none.
