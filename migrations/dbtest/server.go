@@ -1,0 +1,119 @@
+package dbtest
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"payonce/migrations/localpg"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// server is the PostgreSQL that this process's tests use.
+type server struct {
+	base  *url.URL
+	admin *pgxpool.Pool
+	// owner is what the names of this process's databases begin with, and the
+	// application_name of a session that lives as long as the process: a
+	// database without such a session was left behind by a process that died.
+	owner    string
+	session  *pgx.Conn
+	template string
+	clones   atomic.Int64
+}
+
+var (
+	sharedOnce   sync.Once
+	sharedServer *server
+	errShared    error
+)
+
+// shared returns the one server of this process. It is never closed: the end
+// of the process closes it, however it ends.
+func shared(ctx context.Context) (*server, error) {
+	sharedOnce.Do(func() {
+		// Not the context of the test that happens to come first.
+		sharedServer, errShared = open(context.WithoutCancel(ctx))
+	})
+	return sharedServer, errShared
+}
+
+func open(ctx context.Context) (*server, error) {
+	base, err := baseURL(ctx)
+	if err != nil {
+		return nil, err
+	}
+	random := make([]byte, 4)
+	_, _ = rand.Read(random) // never fails, see its documentation
+	s := &server{base: base, owner: prefix + hex.EncodeToString(random)}
+
+	config, err := pgx.ParseConfig(base.String())
+	if err != nil {
+		return nil, fmt.Errorf("reading the database URL: %w", err)
+	}
+	config.RuntimeParams["application_name"] = s.owner
+	if s.session, err = pgx.ConnectConfig(ctx, config); err != nil {
+		return nil, fmt.Errorf("connecting to the test server: %w", err)
+	}
+	if s.admin, err = pgxpool.New(ctx, base.String()); err != nil {
+		return nil, fmt.Errorf("opening a pool: %w", err)
+	}
+	if err := s.sweep(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.ensureTemplate(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// baseURL returns the URL of the server, on a database that tests leave alone.
+func baseURL(ctx context.Context) (*url.URL, error) {
+	given := cmp.Or(os.Getenv("TEST_DATABASE_URL"), os.Getenv("DATABASE_URL"))
+	if given == "" {
+		local, err := startLocal(ctx)
+		if err != nil {
+			return nil, err
+		}
+		given = local.URL("postgres")
+	}
+	base, err := url.Parse(given)
+	if err != nil || base.Host == "" && base.Query().Get("host") == "" {
+		// Not err: it quotes the URL, and with it the password.
+		return nil, errors.New("TEST_DATABASE_URL or DATABASE_URL is not of the form postgres://user:password@host/database")
+	}
+	return base, nil
+}
+
+func startLocal(ctx context.Context) (*localpg.Server, error) {
+	dir, err := localDir()
+	if err != nil {
+		return nil, err
+	}
+	// Before the start, so that a server never runs unwatched; and after it,
+	// because a watch that was there may have been on its way out.
+	if err := watch(dir); err != nil {
+		return nil, err
+	}
+	local, err := localpg.Start(ctx, localpg.Options{DataDir: dir, Volatile: true})
+	if err != nil {
+		return nil, err
+	}
+	return local, watch(dir)
+}
+
+// url returns the URL of a database on the server.
+func (s *server) url(database string) string {
+	u := *s.base
+	u.Path = "/" + database
+	return u.String()
+}
