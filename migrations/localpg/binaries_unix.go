@@ -58,7 +58,7 @@ func findBinaries(ctx context.Context, folder *Folder, who account, wanted strin
 			found = append(found, b)
 		}
 	}
-	if b, err := examine(ctx, who, folder.npmDir()); err == nil {
+	if b, err := examine(ctx, who, filepath.Join(npmDir(folder), "bin")); err == nil {
 		found = append(found, b)
 	}
 	for _, b := range found {

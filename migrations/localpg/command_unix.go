@@ -58,4 +58,3 @@ func complaint(output string) string {
 	}
 	return ""
 }
-

@@ -164,6 +164,7 @@ func (s *starter) arguments(port int) []string {
 		"log_timezone=UTC",
 		"log_destination=stderr",
 		"logging_collector=off",
+		"log_checkpoints=off", // a clone makes two
 	}
 	if s.Volatile {
 		settings = append(settings,
@@ -223,4 +224,3 @@ func (c cluster) lastPort() int {
 	_, after, _ := strings.Cut(string(text), "port=")
 	return numberIn(strings.SplitN(after, "\"", 2)[0])
 }
-
