@@ -4,6 +4,7 @@ package view
 type Catalogue struct {
 	Frame   Frame
 	Courses []CatalogueCourse
+	Start   Link // the course to begin with, the main action; none if its label is empty
 }
 
 // CatalogueCourse is one row of the catalogue.

@@ -13,12 +13,11 @@ type Outcome string
 
 // The outcomes after which surely nothing was charged and Pay is offered again.
 const (
-	NoOutcome         Outcome = ""                 // nobody has tried yet
-	Declined          Outcome = "declined"         // the bank said no: 402
-	PaymentNotMade    Outcome = "payment_not_made" // the attempt was given up and canceled at Stripe: 402
-	ProviderBusy      Outcome = "provider_busy"    // Stripe took nothing and said come back: 503
-	ProviderRefused   Outcome = "provider_refused" // Stripe refused the request before it ran, our mistake: 503
-	PaymentSuperseded Outcome = "superseded"       // the page was out of date (422): nothing was sent
+	NoOutcome       Outcome = ""                 // nobody has tried yet
+	Declined        Outcome = "declined"         // the bank said no: 402
+	PaymentNotMade  Outcome = "payment_not_made" // the attempt was given up and canceled at Stripe: 402
+	ProviderBusy    Outcome = "provider_busy"    // Stripe took nothing and said come back: 503
+	ProviderRefused Outcome = "provider_refused" // Stripe refused the request before it ran, our mistake: 503
 )
 
 // Checkout is the page of an order that can be paid now.

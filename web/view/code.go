@@ -36,7 +36,7 @@ var codeTokens = map[string]*regexp.Regexp{
 		`break|case|chan|const|continue|defer|default|else|fallthrough|for|func|go|goto|if|import|interface|map|package|range|` +
 		`return|select|struct|switch|type|var)\b`),
 	"sh":   regexp.MustCompile(`((?:^|\s)#.*$)|('[^']*'|"(?:[^"\\]|\\.)*")|^(\$)\s`),
-	"http": regexp.MustCompile(`($^)|($^)|^((?:GET|POST|PUT|DELETE) \S+|HTTP/[0-9.]+ [0-9]{3}.*)`),
+	"http": regexp.MustCompile(`($^)|($^)|(?:^HTTP/[0-9.]+ |"code": ?|^)([0-9]{3} [A-Z].*|"\w+"|(?:GET|POST|PUT|DELETE) /\S*)`),
 }
 
 // readCode cuts a listing into lines and pieces. A language it does not know is shown as it is.

@@ -22,7 +22,8 @@ type Course struct {
 	OrderKey string   // the key of POST /orders; needed for sale and free
 	OrderURL string   // the open order, or the receipt of an owned course
 	Facts    []Fact   // "Time" / "1 h 20 min"
-	Outcomes []string // what the reader will be able to do, a sentence each
+	Outcomes []string // clauses that complete "you will be able to"
+	Needs    string   // what it takes to follow, a sentence; may be empty
 	Lessons  []LessonLink
 }
 
@@ -32,10 +33,4 @@ type LessonLink struct {
 	Title  string
 	Time   string // "18 min"; may be empty
 	URL    string // empty if the lesson may not be read: it is listed and not linked
-}
-
-// Fact is a label and its value.
-type Fact struct {
-	Label string
-	Value string
 }

@@ -30,3 +30,39 @@ type PolicyAnswer struct {
 	SafeNewKey string // "yes", "no", or when
 	Do         string // what to do with it, a sentence
 }
+
+// answers returns the rows that stick to a key, or those that do not, in the order given.
+func (m Policy) answers(stick bool) []PolicyAnswer {
+	var answers []PolicyAnswer
+	for _, answer := range m.Answers {
+		if answer.Sticks == stick {
+			answers = append(answers, answer)
+		}
+	}
+	return answers
+}
+
+func (m Policy) exclusionFacts() []Fact {
+	return given(
+		Fact{Label: "A duplicate waits for the first answer up to", Value: m.Wait},
+		Fact{Label: "One attempt may talk to Stripe for", Value: m.ProviderTimeout},
+		Fact{Label: "A key whose owner died can be taken over after", Value: m.Lease},
+	)
+}
+
+func (m Policy) memoryFacts() []Fact {
+	return given(
+		Fact{Label: "A completed key is remembered for", Value: m.Retention},
+		Fact{Label: "A payment whose outcome is unknown is repeated, rather than asked about, for", Value: m.ResendWindow},
+		Fact{Label: "An order can be paid for", Value: m.OrderExpiry},
+	)
+}
+
+// example is a request, as short as one can be. Not every shop has the order it names.
+func (m Policy) example() string {
+	return `POST /orders/1042/payments HTTP/1.1
+Idempotency-Key: "01JDZ8M4T6QK9V3X7C2N5R0HBE"
+Content-Type: application/json
+
+{"payment_method": "pm_card_visa"}`
+}

@@ -13,3 +13,13 @@ type Reading struct {
 	Content   templ.Component // the text, without its title: Lesson.Body
 	Contents  []LessonLink    // every lesson of the course, in order; previous and next are found here
 }
+
+// neighbour returns the lesson that many places away, or the zero LessonLink if there is none.
+func (m Reading) neighbour(steps int) LessonLink {
+	for _, lesson := range m.Contents {
+		if lesson.Number == m.Number+steps {
+			return lesson
+		}
+	}
+	return LessonLink{}
+}
