@@ -29,6 +29,7 @@ var courseTexts = map[string]courseText{
 	"postgresql-under-concurrency":    textUnderConcurrency,
 	"stripe-in-production":            textStripeInProduction,
 	"webhooks-are-a-different-ledger": textWebhooks,
+	"proof-by-exhaustion":             textExhaustion,
 }
 
 // Lessons returns the lessons of the course with this slug, in order, or nil if it has none.
