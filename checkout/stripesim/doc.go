@@ -1,0 +1,2 @@
+// Package stripesim is a local Stripe over HTTP.
+package stripesim
