@@ -30,6 +30,7 @@ var courseTexts = map[string]courseText{
 	"stripe-in-production":            textStripeInProduction,
 	"webhooks-are-a-different-ledger": textWebhooks,
 	"proof-by-exhaustion":             textExhaustion,
+	"payments-platform-team":          textPlatformTeam,
 }
 
 // Lessons returns the lessons of the course with this slug, in order, or nil if it has none.
