@@ -57,3 +57,7 @@ func (e *InProgressError) Error() string { return ErrInProgress.Error() }
 
 // Unwrap gives ErrInProgress.
 func (e *InProgressError) Unwrap() error { return ErrInProgress }
+
+// Settled is true if the request that has the key has ended for good: a stored
+// 202 still waits for something, and an owner at work may yet do anything.
+func (e *ReusedError) Settled() bool { return e.Status != InProgress && e.ResponseStatus != 202 }

@@ -1,0 +1,344 @@
+package checkout
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"payonce/idempotency"
+)
+
+// RefundRequest asks for money back: POST /payments/{id}/refunds.
+type RefundRequest struct {
+	Account string
+	Key     idempotency.Key
+	Payment string
+	// Amount is in minor units of the payment's currency.
+	Amount int64
+}
+
+// repeatRefund is how long after its claim a refund may be sent again under its
+// downstream key; Stripe keeps keys for 24 hours, and after that the same send
+// would give the money back twice.
+const repeatRefund = 20 * time.Hour
+
+// Refund gives money back, in the remote shape: claim, call, record. The claim
+// reserves the amount, so that what was refunded and what is being refunded is
+// never more than the payment. A full refund makes the order refunded, revokes
+// the enrolment, and lets the course be bought again.
+//
+// The answer is 201 with the refund, or 409 refund_not_possible if the amount is
+// more than is left, the payment did not succeed, or its refund window is over.
+// Both are stored. Stored nowhere: *InvalidError, ErrNotFound, *ConflictError
+// around ErrProviderBusy, ErrProviderRefused or ErrOutcomeUnknown, and the
+// errors of the ledger.
+func (s *Service) Refund(ctx context.Context, r RefundRequest) (idempotency.Response, error) {
+	req, err := refundRequest(r)
+	if err != nil {
+		return idempotency.Response{}, err
+	}
+
+	// Claim: the key, and the pending refund that reserves the amount.
+	g, answer, err := s.claimRefund(ctx, r, req)
+	if errors.Is(err, errNotRefundable) {
+		return s.refuseRefund(ctx, r, req)
+	}
+	if err != nil || answer != nil {
+		return orEmpty(answer), err
+	}
+
+	// Call: the provider, with no transaction and no connection held.
+	calling, hangUp := detach(ctx, s.ProviderTimeout)
+	defer hangUp()
+	v := s.callRefund(calling, g)
+
+	// Record: the refund, what it changes, and the answer.
+	recording, done := detach(ctx, recordTimeout)
+	defer done()
+	return persist(recording, func() (idempotency.Response, error) { return s.recordRefund(recording, g, v) })
+}
+
+func refundRequest(r RefundRequest) (idempotency.Request, error) {
+	if !ourID.MatchString(r.Payment) {
+		return idempotency.Request{}, ErrNotFound
+	}
+	if r.Amount < 1 || r.Amount > maxAmount {
+		return idempotency.Request{}, &InvalidError{Field: "amount", Reason: "It must be a whole number of minor units, at least 1."}
+	}
+	operation := "POST /payments/" + r.Payment + "/refunds"
+	fingerprint, err := idempotency.NewFingerprint(operation, map[string]any{"amount": r.Amount})
+	return idempotency.Request{Scope: r.Account, Key: r.Key, Operation: operation, Fingerprint: fingerprint}, err
+}
+
+// maxAmount is Stripe's largest amount, eight digits of minor units.
+const maxAmount = 99999999
+
+// giving is one owner's hold on one refund, and what it knows around it.
+type giving struct {
+	claim    idempotency.Claim
+	order    orderRow
+	payment  paymentRow
+	refund   refundRow
+	reserved int64 // pending refunds of the payment
+	window   time.Duration
+	late     bool // the refund window is over
+}
+
+// errNotRefundable: the amount is not there to be refunded.
+var errNotRefundable = errors.New("not refundable")
+
+// refundable is nil if amount may be given back now.
+func (g *giving) refundable(amount int64) error {
+	if g.payment.Status != PaymentSucceeded || g.order.Status != OrderPaid || g.late ||
+		g.payment.Refunded+g.reserved+amount > g.payment.Price.Amount {
+		return errNotRefundable
+	}
+	return nil
+}
+
+func (s *Service) claimRefund(ctx context.Context, r RefundRequest, req idempotency.Request) (*giving, *idempotency.Response, error) {
+	var g *giving
+	claim, answer, err := s.ledger.Claim(ctx, req, func(ctx context.Context, tx *idempotency.Tx, c idempotency.Claim) error {
+		g = &giving{window: s.RefundWindow}
+		queueLockRefunded(tx, r.Account, r.Payment, g)
+		if err := tx.Flush(ctx); err != nil {
+			return err
+		}
+		if c.Origin == idempotency.TakenOver {
+			return g.hold(tx, r)
+		}
+		if !s.PartialRefunds && r.Amount != g.payment.Price.Amount {
+			return &InvalidError{Field: "amount", Reason: "Only the whole payment can be refunded: " + g.payment.Price.String() + "."}
+		}
+		if err := g.refundable(r.Amount); err != nil {
+			return err
+		}
+		if c.Origin == idempotency.Retaken {
+			return g.reserveAgain(tx, r)
+		}
+		return g.reserve(tx, r)
+	})
+	if err == nil && claim != nil {
+		g.claim = *claim
+	}
+	return g, answer, err
+}
+
+func (g *giving) scanRefund(from pgxRow) error { return found(g.refund.scan(from)) }
+
+func (g *giving) reserve(tx *idempotency.Tx, r RefundRequest) error {
+	tx.Queue(`
+		INSERT INTO refunds (account, id, payment_id, order_id, key, status, amount, currency)
+		VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7) RETURNING`+refundColumns,
+		r.Account, newID("ref_"), r.Payment, g.order.ID, string(r.Key), r.Amount, g.payment.Price.Currency).
+		QueryRow(g.scanRefund)
+	return nil
+}
+
+func (g *giving) reserveAgain(tx *idempotency.Tx, r RefundRequest) error {
+	tx.Queue(`
+		UPDATE refunds SET status = 'pending', updated_at = clock_timestamp()
+		 WHERE account = $1 AND status = 'failed' AND id = (
+			SELECT id FROM refunds WHERE account = $1 AND payment_id = $2 AND key = $3 ORDER BY created_at DESC LIMIT 1)
+		RETURNING`+refundColumns, r.Account, r.Payment, string(r.Key)).
+		QueryRow(g.scanRefund)
+	return nil
+}
+
+func (g *giving) hold(tx *idempotency.Tx, r RefundRequest) error {
+	tx.Queue(`SELECT`+refundColumns+`
+		  FROM refunds WHERE account = $1 AND payment_id = $2 AND key = $3 AND status = 'pending' FOR UPDATE`,
+		r.Account, r.Payment, string(r.Key)).
+		QueryRow(g.scanRefund)
+	return nil
+}
+
+// refuseRefund stores that the amount cannot be refunded: a definitive answer,
+// which nothing later turns into a refund under the same key.
+func (s *Service) refuseRefund(ctx context.Context, r RefundRequest, req idempotency.Request) (idempotency.Response, error) {
+	return s.ledger.Do(ctx, req, func(ctx context.Context, tx *idempotency.Tx) (idempotency.Response, error) {
+		g := &giving{window: s.RefundWindow}
+		queueLockRefunded(tx, r.Account, r.Payment, g)
+		if err := tx.Flush(ctx); err != nil {
+			return idempotency.Response{}, err
+		}
+		if g.refundable(r.Amount) == nil { // it became possible a moment ago
+			return idempotency.Response{}, idempotency.ErrClaimContended
+		}
+		return notRefundable(g), nil
+	})
+}
+
+func notRefundable(g *giving) idempotency.Response {
+	problem := NewProblem("refund_not_possible")
+	view := g.payment.View()
+	problem.Order, problem.Payment = g.order.ID, &view
+	return problem.Response()
+}
+
+// refundVerdict is what the call phase of a refund found.
+type refundVerdict struct {
+	outcome outcome // answered, notMade (refused for good), retryable, keyInUse or unknown
+	refund  ProviderRefund
+	fault   *ProviderError
+}
+
+// callRefund sends the refund, or finds out what became of one that was sent.
+func (s *Service) callRefund(ctx context.Context, g *giving) refundVerdict {
+	if !g.claim.Clean() && g.claim.Age >= repeatRefund {
+		return s.findRefund(ctx, g)
+	}
+	refund, err := s.provider.CreateRefund(ctx, RefundParams{
+		DownstreamKey: refundKey(g.refund.ID), Intent: g.payment.Intent, Amount: g.refund.Price.Amount,
+		Refund: g.refund.ID, Payment: g.payment.ID, Order: g.order.ID,
+	})
+	if err == nil {
+		return refundVerdict{outcome: outcomeAnswered, refund: refund}
+	}
+	fault := judged(err)
+	switch fault.Fault {
+	case FaultStored, FaultKeyMismatch:
+		return s.findRefund(ctx, g)
+	case FaultKeyInUse:
+		return refundVerdict{outcome: outcomeKeyInUse, fault: fault}
+	case FaultNotSent, FaultBusy, FaultRefused:
+		if !g.claim.Clean() {
+			break // an earlier owner's may be on its way
+		}
+		if fault.HTTPStatus == http.StatusBadRequest { // refunded or disputed elsewhere: so it will stay
+			return refundVerdict{outcome: outcomeNotMade, fault: fault}
+		}
+		return refundVerdict{outcome: outcomeRetryable, fault: fault}
+	}
+	return refundVerdict{fault: fault}
+}
+
+// findRefund looks among the charge's refunds for ours, by its metadata. Not
+// found is not "not done": the outcome stays unknown.
+func (s *Service) findRefund(ctx context.Context, g *giving) refundVerdict {
+	list, err := s.provider.Refunds(ctx, g.payment.Charge)
+	if err != nil {
+		return refundVerdict{fault: judged(err)}
+	}
+	for _, refund := range list {
+		if refund.Refund == g.refund.ID {
+			return refundVerdict{outcome: outcomeAnswered, refund: refund}
+		}
+	}
+	return refundVerdict{}
+}
+
+func (s *Service) recordRefund(ctx context.Context, g *giving, v refundVerdict) (idempotency.Response, error) {
+	if v.fault != nil {
+		s.log.Info("the provider's answer to a refund", slog.String("refund", g.refund.ID),
+			slog.String("outcome", v.outcome.String()), slog.Any("err", v.fault))
+	}
+	switch v.outcome {
+	case outcomeAnswered:
+		if v.refund.Money != g.refund.Price || !providerID.MatchString(v.refund.ID) {
+			s.log.Error("the provider's refund is not the one asked for: a person must look", slog.String("refund", g.refund.ID))
+			break
+		}
+		return s.ledger.Record(ctx, g.claim, func(ctx context.Context, tx *idempotency.Tx) (idempotency.Response, error) {
+			if err := g.lock(ctx, tx); err != nil {
+				return idempotency.Response{}, err
+			}
+			return settleRefund(tx, g, v.refund), nil
+		})
+	case outcomeNotMade:
+		return s.ledger.Record(ctx, g.claim, func(ctx context.Context, tx *idempotency.Tx) (idempotency.Response, error) {
+			if err := g.lock(ctx, tx); err != nil {
+				return idempotency.Response{}, err
+			}
+			queueRefundStatus(tx, g, RefundFailed, "")
+			return notRefundable(g), nil
+		})
+	case outcomeRetryable:
+		sentinel := ErrProviderBusy
+		if v.fault.Fault == FaultRefused {
+			sentinel = ErrProviderRefused
+			s.log.Error("the provider refused our refund", slog.String("refund", g.refund.ID), slog.Any("err", v.fault))
+		}
+		answer, err := s.ledger.Release(ctx, g.claim, func(ctx context.Context, tx *idempotency.Tx) error {
+			if err := g.lock(ctx, tx); err != nil {
+				return err
+			}
+			queueRefundStatus(tx, g, RefundFailed, "")
+			return nil
+		})
+		if err == nil && answer == nil {
+			err = &ConflictError{Err: sentinel, Order: g.order.ID, RetryAfter: 1}
+		}
+		return orEmpty(answer), err
+	}
+	sentinel := ErrOutcomeUnknown
+	if v.outcome == outcomeKeyInUse {
+		sentinel = idempotency.ErrInProgress
+	}
+	answer, err := s.ledger.GiveUp(ctx, g.claim, pointCalled)
+	if err == nil && answer == nil {
+		err = &ConflictError{Err: sentinel, Order: g.order.ID, RetryAfter: giveUpRetry}
+	}
+	return orEmpty(answer), err
+}
+
+// lock takes the locks of the record phase: order, payment, refund.
+func (g *giving) lock(ctx context.Context, tx *idempotency.Tx) error {
+	queueLockRefunded(tx, g.payment.Account, g.payment.ID, g)
+	tx.Queue(`SELECT`+refundColumns+`FROM refunds WHERE account = $1 AND id = $2 FOR UPDATE`, g.refund.Account, g.refund.ID).
+		QueryRow(g.scanRefund)
+	return tx.Flush(ctx)
+}
+
+// settleRefund applies what Stripe says of a refund, and gives the answer. It
+// only moves forward: what was given back is counted once.
+func settleRefund(tx *idempotency.Tx, g *giving, said ProviderRefund) idempotency.Response {
+	if g.refund.Status == RefundPending {
+		switch said.Status {
+		case "succeeded":
+			g.refund.Status = RefundSucceeded
+		case "failed", "canceled":
+			g.refund.Status = RefundFailed
+		}
+	}
+	g.refund.ProviderID = said.ID
+	queueRefundStatus(tx, g, g.refund.Status, said.ID)
+	if g.refund.Status == RefundSucceeded {
+		queueRefunded(tx, g)
+	}
+	return idempotency.Response{Status: http.StatusCreated, Type: jsonType, Body: encode(g.refund.View())}
+}
+
+func queueRefundStatus(tx *idempotency.Tx, g *giving, status RefundStatus, id string) {
+	tx.Queue(`
+		UPDATE refunds SET status = $3, refund = coalesce(nullif($4, ''), refund), updated_at = clock_timestamp()
+		 WHERE account = $1 AND id = $2 AND status = 'pending'`,
+		g.refund.Account, g.refund.ID, string(status), id)
+}
+
+// queueRefunded writes what was given back. The sum is taken from the refunds,
+// never from a difference of totals, which would count a pending one twice.
+func queueRefunded(tx *idempotency.Tx, g *giving) {
+	account, order := g.order.Account, g.order.ID
+	tx.Queue(`
+		UPDATE payments SET version = version + 1, updated_at = clock_timestamp(), refunded = (
+			SELECT coalesce(sum(amount), 0) FROM refunds WHERE account = $1 AND payment_id = $2 AND status = 'succeeded')
+		 WHERE account = $1 AND id = $2`, account, g.payment.ID)
+	tx.Queue(`
+		UPDATE orders SET status = 'refunded'
+		 WHERE account = $1 AND id = $2 AND status = 'paid' AND amount = (
+			SELECT refunded FROM payments WHERE account = $1 AND id = $3)`, account, order, g.payment.ID)
+	tx.Queue(`
+		UPDATE enrolments SET status = 'revoked', updated_at = clock_timestamp()
+		 WHERE account = $1 AND order_id = $2 AND status = 'active'
+		   AND EXISTS (SELECT 1 FROM orders WHERE account = $1 AND id = $2 AND status = 'refunded')`, account, order)
+}
+
+func orEmpty(answer *idempotency.Response) idempotency.Response {
+	if answer == nil {
+		return idempotency.Response{}
+	}
+	return *answer
+}

@@ -1,0 +1,356 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// recordTries bounds how often a transaction whose COMMIT was in doubt, and
+// which is then found not to have happened, runs again.
+const recordTries = 3
+
+// Record is the last phase of an operation with a definitive outcome. In one
+// transaction it locks the key's row under the claim's owner and attempt, runs
+// write, which adds the business rows and gives the answer, and completes the
+// key with it.
+//
+// If the claim was lost (taken over, or completed by someone else) nothing is
+// written, and the answer in the row is returned, as a replay; or
+// *InProgressError, if there is none yet. A late owner whom nobody took over
+// may still record, however long ago its lease lapsed: a paid result is never
+// thrown away.
+//
+// What write has queued when it returns travels with COMMIT: a statement whose
+// row count must be able to fail the whole is flushed by write itself. write may
+// run more than once. Its error rolls back and is returned.
+func (l *Ledger) Record(ctx context.Context, c Claim, write func(ctx context.Context, tx *Tx) (Response, error)) (Response, error) {
+	var answer Response
+	found, err := l.finish(ctx, c, func(tx *Tx) error {
+		var err error
+		if answer, err = write(ctx, tx); err != nil {
+			return err
+		}
+		if err := tx.flushFence(ctx); err != nil {
+			return err
+		}
+		queueComplete(tx, c, answer)
+		l.queueHistory(tx, c, "completed", map[string]any{"status": answer.Status})
+		return nil
+	})
+	switch {
+	case err != nil:
+		return Response{}, fmt.Errorf("recording: %w", err)
+	case found != nil:
+		return l.fenced(c, *found)
+	}
+	l.watches.wake(c.id(), row{
+		Operation: c.Operation, Hash: c.Fingerprint[:], Status: Completed, Owner: c.Owner, Attempt: c.Attempt, Response: answer,
+	})
+	return answer, nil
+}
+
+// Release ends a clean claim whose side effect surely did not happen: the key
+// becomes failed_retryable, and the next request with it may try again. write
+// frees the business rows in the same transaction.
+//
+// If the claim was lost, nothing is written and Release answers like Record;
+// otherwise it returns nil without an error.
+func (l *Ledger) Release(ctx context.Context, c Claim, write func(ctx context.Context, tx *Tx) error) (*Response, error) {
+	found, err := l.finish(ctx, c, func(tx *Tx) error {
+		if err := write(ctx, tx); err != nil {
+			return err
+		}
+		if err := tx.flushFence(ctx); err != nil {
+			return err
+		}
+		tx.Queue(`
+			UPDATE idempotency_keys
+			   SET status = 'failed_retryable', lease_until = NULL, completed_at = clock_timestamp()
+			 WHERE scope = $1 AND key = $2 AND owner = $3 AND attempt = $4 AND status = 'in_progress'`,
+			c.fence()...)
+		l.queueHistory(tx, c, "released", nil)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("releasing: %w", err)
+	case found != nil:
+		answer, err := l.fenced(c, *found)
+		return &answer, err
+	}
+	l.watches.wake(c.id(), row{Operation: c.Operation, Hash: c.Fingerprint[:], Status: FailedRetryable})
+	return nil, nil
+}
+
+// GiveUp ends a claim whose outcome is unknown. The key stays in progress, so
+// that only a request which asks what became of it can go on, and its lease is
+// shortened to two seconds, so that only a dead owner's key waits for the whole
+// lease. point is the recovery point to resume from.
+//
+// If the claim was lost, nothing is written and GiveUp answers like Release.
+func (l *Ledger) GiveUp(ctx context.Context, c Claim, point string) (*Response, error) {
+	err := l.transact(ctx, 0, func(tx *Tx) error {
+		queueFence(tx, c)
+		if err := tx.Flush(ctx); err != nil {
+			return err
+		}
+		tx.Queue(`
+			UPDATE idempotency_keys
+			   SET lease_until = least(lease_until, clock_timestamp() + $5::interval), recovery_point = $6
+			 WHERE scope = $1 AND key = $2 AND owner = $3 AND attempt = $4 AND status = 'in_progress'`,
+			append(c.fence(), unknownLease, point)...)
+		l.queueHistory(tx, c, "unknown", nil)
+		return nil
+	})
+	if errors.Is(err, ErrCommitUnknown) {
+		return nil, nil // at worst the key waits for the whole lease
+	}
+	if errors.Is(err, ErrFenced) {
+		found, _, err := l.readLocked(ctx, c.id())
+		if err != nil {
+			return nil, err
+		}
+		answer, err := l.fenced(c, found)
+		return &answer, err
+	}
+	return nil, err
+}
+
+// Checkpoint stores a recovery point, together with the business statements
+// that queue adds, in one round trip. Since COMMIT travels with them, no
+// statement may rely on the ones before it having found their rows: each must
+// begin with Fence and take its first four arguments from Claim.Fenced, and its
+// callback must report its row count to the caller instead of failing.
+//
+// It returns ErrFenced if the claim was lost, in which case no fenced statement
+// wrote anything, or ErrCommitUnknown, after which the row decides.
+func (l *Ledger) Checkpoint(ctx context.Context, c Claim, point string, queue func(tx *Tx)) error {
+	held := false
+	err := l.transact(ctx, 0, func(tx *Tx) error {
+		held = false
+		tx.Queue(`
+			UPDATE idempotency_keys SET recovery_point = $5
+			 WHERE scope = $1 AND key = $2 AND owner = $3 AND attempt = $4 AND status = 'in_progress'`,
+			append(c.fence(), point)...).Exec(func(tag pgconn.CommandTag) error {
+			held = tag.RowsAffected() == 1
+			return nil
+		})
+		tx.Queue(Fence+`
+			INSERT INTO key_history (scope, key, attempt, owner, instance, what, detail)
+			SELECT $1, $2, $4, $3, $5, 'checkpoint', jsonb_build_object('point', $6::text) FROM fence`,
+			append(c.fence(), l.instance, point)...)
+		queue(tx)
+		return nil
+	})
+	if err == nil && !held {
+		return ErrFenced
+	}
+	return err
+}
+
+// Hold runs fn in a transaction that holds the key's row under the claim: an
+// owner's look at, or change of, its business rows between two calls. It
+// returns ErrFenced if the claim was lost, fn's error after a rollback, or
+// ErrCommitUnknown.
+func (l *Ledger) Hold(ctx context.Context, c Claim, fn func(ctx context.Context, tx *Tx) error) error {
+	return l.transact(ctx, 0, func(tx *Tx) error {
+		queueFence(tx, c)
+		if err := fn(ctx, tx); err != nil {
+			return err
+		}
+		return tx.Flush(ctx)
+	})
+}
+
+// Fence begins a statement that writes only while its claim is held: a WITH
+// clause named fence, with one row then and none after a takeover. The first
+// four arguments are those of Claim.Fenced.
+//
+// The lock is what makes it a fence. A statement that only tests the key's row,
+// by EXISTS or a join, may wait for a lock on its own row while the claim is
+// taken over, and PostgreSQL then looks again at its own row only.
+const Fence = `
+	WITH fence AS (
+		SELECT 1 FROM idempotency_keys
+		 WHERE scope = $1 AND key = $2 AND owner = $3 AND attempt = $4 AND status = 'in_progress'
+		   FOR UPDATE)`
+
+// Fenced gives the first four arguments of a statement that begins with Fence,
+// and args behind them.
+func (c Claim) Fenced(args ...any) []any { return append(c.fence(), args...) }
+
+func (c Claim) fence() []any { return []any{c.Scope, c.Key, c.Owner, c.Attempt} }
+
+// queueFence locks the key's row for the owner, first of all locks. Without the
+// status an owner who paused could write its answer over one that a webhook
+// completed meanwhile, since nobody took over.
+func queueFence(tx *Tx, c Claim) {
+	tx.Queue(`
+		SELECT 1 FROM idempotency_keys
+		 WHERE scope = $1 AND key = $2 AND owner = $3 AND attempt = $4 AND status = 'in_progress'
+		   FOR UPDATE`, c.fence()...).Exec(func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() == 0 {
+			return ErrFenced
+		}
+		return nil
+	})
+}
+
+func queueComplete(tx *Tx, c Claim, answer Response) {
+	body := answer.Body
+	if body == nil {
+		body = []byte{} // an empty body is an answer too; NULL is none
+	}
+	tx.Queue(`
+		UPDATE idempotency_keys
+		   SET status = 'completed', lease_until = NULL, params = NULL, completed_at = clock_timestamp(),
+		       response_status = $5, response_type = $6, response_body = $7
+		 WHERE scope = $1 AND key = $2 AND owner = $3 AND attempt = $4 AND status = 'in_progress'`,
+		append(c.fence(), answer.Status, answer.Type, body)...)
+}
+
+// flushFence sends the fence, unless write has done so: nothing is committed
+// before it is known to hold.
+func (tx *Tx) flushFence(ctx context.Context) error {
+	if tx.begun {
+		return nil
+	}
+	return tx.Flush(ctx)
+}
+
+func (l *Ledger) queueHistory(tx *Tx, c Claim, what string, detail map[string]any) {
+	if detail == nil {
+		detail = map[string]any{}
+	}
+	tx.Queue(`
+		INSERT INTO key_history (scope, key, attempt, owner, instance, what, detail)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		c.Scope, c.Key, c.Attempt, c.Owner, l.instance, what, detail)
+}
+
+// finish runs the transaction that ends a claim. It returns the row instead if
+// the claim was lost, or if a COMMIT in doubt is found to have happened and
+// been followed by another owner's.
+func (l *Ledger) finish(ctx context.Context, c Claim, write func(tx *Tx) error) (lost *row, err error) {
+	for try := 1; ; try++ {
+		err := l.transact(ctx, 0, func(tx *Tx) error {
+			queueFence(tx, c)
+			return write(tx)
+		})
+		unknown := errors.Is(err, ErrCommitUnknown)
+		if !unknown && !errors.Is(err, ErrFenced) {
+			return nil, err
+		}
+		// Locked: a plain read would see "in progress, mine" while the COMMIT
+		// in doubt still runs, and the owner would go on as if nothing was
+		// written.
+		found, exists, lookErr := l.readLocked(ctx, c.id())
+		switch mine := exists && found.Owner == c.Owner && found.Attempt == c.Attempt; {
+		case lookErr != nil:
+			return nil, fmt.Errorf("looking up a commit in doubt: %w", lookErr)
+		case !exists:
+			return nil, ErrFenced // the reaper was here: long after any answer of ours
+		case unknown && mine && found.Status != InProgress:
+			return nil, nil // it was committed
+		case unknown && mine && try < recordTries:
+			continue // it was not
+		case unknown && mine:
+			return nil, err
+		default:
+			return &found, nil
+		}
+	}
+}
+
+// fenced answers from the row in place of an owner who lost the claim.
+func (l *Ledger) fenced(c Claim, found row) (Response, error) {
+	if found.Status == Completed && found.sameRequest(c.Request) {
+		return *l.replay(c.Request, found), nil
+	}
+	return Response{}, found.inProgress()
+}
+
+// Do runs a local operation: claim, work and record in one transaction. work
+// adds the business rows through tx and gives the answer; its error rolls
+// everything back, leaves no trace of the key, and is returned. Duplicates wait
+// on the unique index and replay; if the winner rolls back, one of them becomes
+// the owner.
+//
+// The other errors are those of Claim. work may run more than once.
+func (l *Ledger) Do(ctx context.Context, req Request, work func(ctx context.Context, tx *Tx) (Response, error)) (Response, error) {
+	owner := newOwner()
+	inDoubt := false
+	for try := 1; try <= claimTries; {
+		found, exists, err := l.read(ctx, req.id())
+		switch {
+		case err != nil:
+			return Response{}, fmt.Errorf("reading the key: %w", err)
+		case exists && !found.sameRequest(req):
+			return Response{}, found.reused()
+		case exists && found.Status == Completed && inDoubt && found.Owner == owner:
+			return found.Response, nil // the COMMIT in doubt was ours, and it happened
+		case exists && found.Status == Completed:
+			return *l.replay(req, found), nil
+		case exists:
+			return Response{}, found.inProgress()
+		}
+		var answer Response
+		c := Claim{Request: req, Owner: owner, Origin: Fresh}
+		err = l.transact(ctx, l.acquireWait, func(tx *Tx) error {
+			l.queueGrant(tx, &c)
+			if err := tx.Flush(ctx); err != nil { // here a duplicate waits for the winner
+				return err
+			}
+			if answer, err = work(ctx, tx); err != nil {
+				return err
+			}
+			if err := tx.Flush(ctx); err != nil {
+				return err
+			}
+			queueComplete(tx, c, answer)
+			l.queueHistory(tx, c, "completed", map[string]any{"status": answer.Status})
+			return nil
+		})
+		switch {
+		case err == nil:
+			return answer, nil
+		case errors.Is(err, errNotGranted):
+			try++
+		case errors.Is(err, ErrCommitUnknown):
+			// The next INSERT waits for the transaction in doubt.
+			inDoubt = true
+			try++
+			if err := l.settleDoubt(ctx, req); err != nil {
+				return Response{}, err
+			}
+		case isCode(err, lockNotAvailable):
+			return Response{}, fmt.Errorf("%w: %w", ErrOverloaded, err)
+		default:
+			return Response{}, err
+		}
+	}
+	return Response{}, ErrClaimContended
+}
+
+// errProbe rolls back the INSERT of settleDoubt.
+var errProbe = errors.New("probe")
+
+// settleDoubt waits until a COMMIT in doubt has happened or not: an INSERT of
+// the same key waits for it, and is rolled back if it finds the key free.
+func (l *Ledger) settleDoubt(ctx context.Context, req Request) error {
+	err := l.transact(ctx, l.acquireWait, func(tx *Tx) error {
+		c := Claim{Request: req, Owner: newOwner(), Origin: Fresh}
+		l.queueGrant(tx, &c)
+		if err := tx.Flush(ctx); err != nil {
+			return err
+		}
+		return errProbe
+	})
+	if errors.Is(err, errProbe) || errors.Is(err, errNotGranted) {
+		return nil
+	}
+	return err
+}
