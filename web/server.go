@@ -1,0 +1,211 @@
+// Package web is the shop over HTTP: pages for people and JSON for programs, by
+// the same routes, from the same stored answers.
+//
+// It parses and checks what comes in, asks the Service, and turns what comes
+// back into an answer. It decides nothing about money: the key is an argument
+// of the call, not a middleware, because a middleware can neither put the
+// charge between two transactions nor tie the order to the record.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+
+	"payonce/checkout"
+	"payonce/idempotency"
+)
+
+// Service is the checkout as the web needs it. It is declared here, by its
+// caller, so that the tests of the input can hold a fake; *checkout.Service is
+// the real one, and the contract of each method is there.
+type Service interface {
+	Catalogue(ctx context.Context, account string) ([]checkout.Offer, error)
+	Offer(ctx context.Context, account, slug string) (checkout.Offer, error)
+	Order(ctx context.Context, account, id string) (checkout.Order, error)
+	Orders(ctx context.Context, account string) ([]checkout.Order, error)
+	Methods() []checkout.Method
+	PlaceOrder(ctx context.Context, r checkout.OrderRequest) (idempotency.Response, error)
+	Pay(ctx context.Context, r checkout.PaymentRequest) (idempotency.Response, error)
+	Refund(ctx context.Context, r checkout.RefundRequest) (idempotency.Response, error)
+}
+
+// StripeMode says what kind of money the shop takes. Every page shows it.
+type StripeMode string
+
+// The kinds of money.
+const (
+	StripeLocal StripeMode = "local" // the local Stripe: no money at all
+	StripeTest  StripeMode = "test"  // Stripe's test mode
+	StripeLive  StripeMode = "live"  // real money
+)
+
+// Policy holds the figures in force, for the published policy. None of them is
+// applied here, except RefundWindow, which decides whether a page offers the
+// refund.
+type Policy struct {
+	Wait            time.Duration // how long a duplicate waits for the first answer
+	Lease           time.Duration // how long a claim stands without its owner
+	ProviderTimeout time.Duration // the call phase of one attempt
+	ResendWindow    time.Duration // how long an unknown payment is repeated rather than asked about
+	Retention       time.Duration // how long a finished key is remembered
+	OrderExpiry     time.Duration // how long an order stays open
+	RefundWindow    time.Duration // how long after paying a refund may be asked for
+}
+
+// Config is what New needs.
+type Config struct {
+	// Service does the work. Required.
+	Service Service
+
+	// Account says who sends the request: the place of a team's own login. The
+	// account is the scope of every key, so it must be stable, 1 to 255 bytes of
+	// UTF-8, and no secret. ok is false for somebody who is not known, an error
+	// is for a login that cannot be asked. Optional. Default: an anonymous
+	// account, a random id in a signed cookie.
+	Account func(*http.Request) (account string, ok bool, err error)
+
+	// SessionSecret signs the cookie of anonymous accounts; whoever has it can
+	// be anybody. At least 32 bytes, the same for every instance. Required,
+	// unless Account is set.
+	SessionSecret []byte
+
+	// PublicURL is where buyers find the shop, such as https://shop.example:
+	// scheme and host, nothing behind. Its origin is trusted to post forms, also
+	// behind a proxy that changes the Host, and with https the cookie is
+	// Secure. Required.
+	PublicURL string
+
+	// Stripe is the kind of money. Required.
+	Stripe StripeMode
+
+	// Demo offers to start over as a new customer, and the payment methods that
+	// make the network misbehave.
+	Demo bool
+
+	// Policy holds the figures in force. Required; each at least a second.
+	Policy Policy
+
+	// Facts are short truths for the foot of every page, such as
+	// "PostgreSQL 17.6". Optional.
+	Facts []string
+
+	// Ready returns an error while the shop cannot sell. It gets two seconds.
+	// Optional. Default: always ready.
+	Ready func(context.Context) error
+
+	// Metrics is the registry that the web's metrics join. Optional. Default: a
+	// registry of its own.
+	Metrics *prometheus.Registry
+
+	// Tracing wraps every request in a span of the global OpenTelemetry provider.
+	Tracing bool
+
+	// Log gets a line a request, and the errors that strangers are not told.
+	// Optional. Default: nothing is logged.
+	Log *slog.Logger
+}
+
+// Server is the shop as an http.Handler. It sets no timeouts, because the
+// deadlines of a checkout live in its contexts: a handler that is cut off after
+// the charge and before the record is how people come to be charged twice.
+type Server struct {
+	cfg     Config
+	handler http.Handler
+	session *session
+	origins *http.CrossOriginProtection
+	metrics *metrics
+	routes  map[string]bool
+	policy  policyView
+}
+
+// New checks the configuration and builds the shop. Every mistake in the
+// configuration is found here, none by a request.
+func New(cfg Config) (*Server, error) {
+	if cfg.Service == nil {
+		return nil, errors.New("web: Service is required")
+	}
+	switch cfg.Stripe {
+	case StripeLocal, StripeTest, StripeLive:
+	default:
+		return nil, fmt.Errorf("web: Stripe is %q, and must be local, test or live", cfg.Stripe)
+	}
+	if cfg.Demo && cfg.Stripe == StripeLive {
+		return nil, errors.New("web: Demo is not possible with real money")
+	}
+	if err := cfg.Policy.check(); err != nil {
+		return nil, err
+	}
+	public, err := url.Parse(cfg.PublicURL)
+	if err != nil || (public.Scheme != "http" && public.Scheme != "https") || public.Host == "" ||
+		(public.Path != "" && public.Path != "/") || public.RawQuery != "" || public.Fragment != "" || public.User != nil {
+		return nil, fmt.Errorf("web: PublicURL is %q, and must be a scheme and a host, such as https://shop.example", cfg.PublicURL)
+	}
+	origins := http.NewCrossOriginProtection()
+	if err := origins.AddTrustedOrigin(public.Scheme + "://" + public.Host); err != nil {
+		return nil, fmt.Errorf("web: trusting the origin of PublicURL: %w", err)
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Ready == nil {
+		cfg.Ready = func(context.Context) error { return nil }
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = prometheus.NewRegistry()
+	}
+
+	s := &Server{cfg: cfg, origins: origins, policy: publish(cfg.Policy)}
+	if cfg.Account == nil {
+		if s.session, err = newSession(cfg.SessionSecret, public.Scheme == "https"); err != nil {
+			return nil, err
+		}
+	}
+	if s.metrics, err = newMetrics(cfg.Metrics); err != nil {
+		return nil, err
+	}
+
+	e := echo.New()
+	e.HTTPErrorHandler = s.fail
+	s.route(e)
+	s.routes = map[string]bool{}
+	for _, r := range e.Routes() {
+		s.routes[r.Path] = true
+	}
+	s.handler = e
+	if cfg.Tracing {
+		s.handler = otelhttp.NewHandler(e, "shop")
+	}
+	return s, nil
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+func (p Policy) check() error {
+	for _, f := range []struct {
+		name string
+		d    time.Duration
+	}{
+		{"Wait", p.Wait},
+		{"Lease", p.Lease},
+		{"ProviderTimeout", p.ProviderTimeout},
+		{"ResendWindow", p.ResendWindow},
+		{"Retention", p.Retention},
+		{"OrderExpiry", p.OrderExpiry},
+		{"RefundWindow", p.RefundWindow},
+	} {
+		if f.d <= 0 {
+			return fmt.Errorf("web: Policy.%s is %s, and must be more than nothing", f.name, f.d)
+		}
+	}
+	return nil
+}
