@@ -142,10 +142,11 @@ SELECT scope, key, operation, attempt, clock_timestamp() - lease_until AS lapsed
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = Code("sql", `
-DELETE FROM idempotency_keys WHERE (scope, key) IN (
+WITH old AS (
   SELECT scope, key FROM idempotency_keys
 =>    WHERE status <> 'in_progress' AND completed_at < clock_timestamp() - interval '72 hours'
-   ORDER BY completed_at LIMIT 500 FOR UPDATE SKIP LOCKED);
+   ORDER BY completed_at LIMIT 500 FOR UPDATE SKIP LOCKED)
+DELETE FROM idempotency_keys k USING old WHERE (k.scope, k.key) = (old.scope, old.key);
 `).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
