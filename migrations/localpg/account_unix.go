@@ -12,13 +12,6 @@ import (
 	"syscall"
 )
 
-// account is who runs PostgreSQL, which refuses to run as root: nobody if we
-// are root, else ourselves.
-type account struct {
-	uid, gid int
-	other    bool // not ourselves
-}
-
 // serverAccount returns the account that runs the server.
 func serverAccount() (account, error) {
 	if os.Geteuid() != 0 {

@@ -50,7 +50,11 @@ func findBinaries(ctx context.Context, folder *Folder, who account, wanted strin
 	case "npm":
 		return fetchBinaries(ctx, folder, who)
 	default:
-		return examine(ctx, who, wanted)
+		dir, err := filepath.Abs(wanted)
+		if err != nil {
+			return binaries{}, fmt.Errorf("finding binaries: %w", err)
+		}
+		return examine(ctx, who, dir)
 	}
 	var found []binaries
 	for _, dir := range installedDirs(ctx) {

@@ -8,3 +8,10 @@ type cluster struct {
 	log   string // pg17.log
 	lock  string // pg17.lock, held by the running server
 }
+
+// account is who runs PostgreSQL, which refuses to run as root: nobody if we
+// are root, else ourselves.
+type account struct {
+	uid, gid int
+	other    bool // not ourselves
+}

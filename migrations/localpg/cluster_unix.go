@@ -47,15 +47,15 @@ func (c cluster) exists(who account) (bool, error) {
 
 // create makes the data folder under another name and renames it when it is
 // whole: an initdb that was killed, or met a full disk, leaves nothing that
-// would be taken for data. Only the holder of the start lock calls it, so what
-// bears the other name is a leftover.
+// would be taken for data. Only the holder of the start lock calls it.
 func (c cluster) create(ctx context.Context, who account, bin binaries, password string, volatile bool) error {
-	unfinished := c.dir + ".new"
-	if err := os.RemoveAll(unfinished); err != nil {
-		return fmt.Errorf("removing an unfinished data folder: %w", err)
+	unfinished, err := makeUnfinished(c.dir)
+	if err != nil {
+		return fmt.Errorf("creating the data folder: %w", err)
 	}
 	if err := c.initdb(ctx, who, bin, password, volatile, unfinished); err != nil {
-		return errors.Join(fmt.Errorf("creating the data folder %s: %w", c.dir, err), os.RemoveAll(unfinished))
+		_ = os.RemoveAll(unfinished) // or else by the next makeUnfinished
+		return fmt.Errorf("creating the data folder %s: %w", c.dir, err)
 	}
 	if err := os.Rename(unfinished, c.dir); err != nil {
 		return fmt.Errorf("creating the data folder: %w", err)
@@ -64,9 +64,6 @@ func (c cluster) create(ctx context.Context, who account, bin binaries, password
 }
 
 func (c cluster) initdb(ctx context.Context, who account, bin binaries, password string, volatile bool, dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
-	}
 	if err := who.own(dir); err != nil {
 		return err
 	}
@@ -91,6 +88,20 @@ func (c cluster) initdb(ctx context.Context, who account, bin binaries, password
 	}
 	_, err := output(ctx, who.command("/", bin.path("initdb"), args...))
 	return err
+}
+
+// makeUnfinished returns a new folder beside path, to be renamed to path when
+// it is whole, and removes those that others left behind. Each has a name of
+// its own: the one who made a leftover may be dead while its child still writes.
+func makeUnfinished(path string) (string, error) {
+	leftovers, err := filepath.Glob(path + ".new-*")
+	if err != nil {
+		return "", err
+	}
+	for _, leftover := range leftovers {
+		_ = os.RemoveAll(leftover)
+	}
+	return os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
 }
 
 // postmaster is what a server wrote about itself into postmaster.pid.
@@ -122,6 +133,28 @@ func (c cluster) postmaster() (postmaster, error) {
 		}
 	}
 	return p, lines.Err()
+}
+
+// removeStalePidFile removes what a server that is gone has left, and tells
+// whether there was something: such a server did not stop cleanly. PostgreSQL
+// itself refuses to start when the file is empty (after a power cut) or names a
+// process that is alive, which may be any by now.
+func (c cluster) removeStalePidFile() (found bool, err error) {
+	p, err := c.postmaster()
+	if err != nil {
+		return false, err
+	}
+	if p.pid != 0 && worksIn(p.pid, c.dir) {
+		return true, fmt.Errorf("a server was just started in %s by other means: try again", c.dir)
+	}
+	err = os.Remove(c.pidFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("removing a stale process file: %w", err)
+	}
+	return true, nil
 }
 
 func (c cluster) pidFile() string { return filepath.Join(c.dir, "postmaster.pid") }

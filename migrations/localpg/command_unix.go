@@ -43,7 +43,13 @@ func complaintOr(err error, output string) error {
 
 // complaint finds the line worth showing: the first of the gravest kind.
 func complaint(output string) string {
-	lines := strings.Split(output, "\n")
+	var lines []string
+	for line := range strings.Lines(output) {
+		// What the server told us while we waited for it is not a complaint.
+		if !strings.Contains(line, "the database system is") {
+			lines = append(lines, line)
+		}
+	}
 	for _, mark := range []string{"PANIC:", "FATAL:", "error:", "ERROR:", "npm error", "npm ERR!", "No space left"} {
 		for _, line := range lines {
 			if _, after, found := strings.Cut(line, mark); found && strings.TrimSpace(after) != "" {

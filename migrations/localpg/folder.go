@@ -59,19 +59,19 @@ func OpenFolder(dir string) (*Folder, error) {
 }
 
 func makeFolder(dir string) error {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return fmt.Errorf("making the data folder: %w", err)
+	err := os.MkdirAll(filepath.Dir(dir), 0o755)
+	if err == nil {
+		err = os.Mkdir(dir, folderMode())
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
 	}
-	err := os.Mkdir(dir, folderMode())
-	if errors.Is(err, fs.ErrExist) {
-		return nil
+	if err == nil {
+		// Again, because the umask may have taken away what the server needs.
+		err = os.Chmod(dir, folderMode())
 	}
 	if err != nil {
-		return fmt.Errorf("making the data folder: %w", err)
-	}
-	// Again, because the umask may have taken away what the server needs.
-	if err := os.Chmod(dir, folderMode()); err != nil {
-		return fmt.Errorf("making the data folder: %w", err)
+		return fmt.Errorf("making the data folder: %w; set DATA_DIR to one that you can write", err)
 	}
 	return nil
 }

@@ -82,12 +82,16 @@ func (f *Folder) unused(ctx context.Context, do func() error) (unused bool, err 
 }
 
 func (f *Folder) stopServers(ctx context.Context) error {
+	who, err := serverAccount()
+	if err != nil {
+		return err
+	}
 	found, err := clusters(f)
 	if err != nil {
 		return err
 	}
 	for _, c := range found {
-		if err := c.stop(ctx); err != nil {
+		if err := c.stop(ctx, who, 0); err != nil {
 			return fmt.Errorf("stopping PostgreSQL: %w", err)
 		}
 	}

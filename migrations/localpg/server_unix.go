@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,7 +56,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, fmt.Errorf("starting PostgreSQL: %w", err)
 	}
 	return &Server{
-		folder: folder, use: use, database: o.Database,
+		folder: folder, use: use, who: s.who, database: o.Database,
 		password: s.password, cluster: s.cluster, port: s.port,
 	}, nil
 }
@@ -65,7 +64,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 // Stop gives the server up. The last user's Stop ends it and waits until it is
 // gone; sessions that are still open are ended. Stop must be called at most once.
 func (s *Server) Stop(ctx context.Context) error {
-	if err := s.use.Release(ctx, func(ctx context.Context) error { return s.cluster.stop(ctx) }); err != nil {
+	if err := s.use.Release(ctx, func(ctx context.Context) error {
+		return s.cluster.stop(ctx, s.who, 0)
+	}); err != nil {
 		return fmt.Errorf("stopping PostgreSQL: %w", err)
 	}
 	return nil
@@ -95,7 +96,7 @@ func (s *starter) start(ctx context.Context) error {
 		if adopted {
 			return err
 		}
-		return errors.Join(err, s.cluster.stop(context.WithoutCancel(ctx)))
+		return errors.Join(err, s.cluster.stop(ctx, s.who, 0))
 	}
 	return nil
 }
@@ -116,10 +117,27 @@ func (s *starter) adopt(ctx context.Context) (bool, error) {
 		}
 		if port != 0 {
 			s.cluster, s.port = c, port
-			return true, nil
+			return true, s.wanted(ctx)
 		}
 	}
 	return false, nil
+}
+
+// wanted returns an error if the caller asked for certain binaries and the
+// server that runs is of another version.
+func (s *starter) wanted(ctx context.Context) error {
+	if s.Binaries == "" {
+		return nil
+	}
+	bin, err := findBinaries(ctx, s.folder, s.who, s.Binaries)
+	if err != nil {
+		return err
+	}
+	if bin.major != s.cluster.major {
+		return fmt.Errorf("PostgreSQL %d already runs in %s, and %d was asked for: stop its users or set another DATA_DIR",
+			s.cluster.major, s.folder.path, bin.major)
+	}
+	return nil
 }
 
 // await returns the port of the server that runs in the data folder, waiting
@@ -201,44 +219,4 @@ func (s *starter) createDatabase(ctx context.Context) error {
 		return fmt.Errorf("creating database %s: %w", s.Database, err)
 	}
 	return nil
-}
-
-// stop ends the server if we or another user of the folder started it, and
-// waits until all of its processes are gone: politely, then not.
-func (c cluster) stop(ctx context.Context) error {
-	who, err := serverAccount()
-	if err != nil {
-		return err
-	}
-	ctx = context.WithoutCancel(ctx)
-	for _, sig := range []syscall.Signal{
-		syscall.SIGINT,  // fast: sessions are ended, data is written
-		syscall.SIGQUIT, // immediate: as after a crash
-		syscall.SIGKILL,
-	} {
-		ours, _, err := c.running()
-		if err != nil || !ours {
-			return err
-		}
-		p, err := c.postmaster()
-		if err != nil {
-			return err
-		}
-		if p.pid != 0 {
-			_ = who.signal(p.pid, sig) // it may have ended just now
-		}
-		if gone := c.gone(ctx, 15*time.Second); gone == nil {
-			return nil
-		}
-	}
-	return fmt.Errorf("the server in %s does not end, see %s", c.dir, c.log)
-}
-
-func (c cluster) gone(ctx context.Context, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	return poll(ctx, 10*time.Millisecond, func() (bool, error) {
-		ours, _, err := c.running()
-		return !ours, err
-	})
 }
