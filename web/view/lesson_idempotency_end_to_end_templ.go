@@ -503,7 +503,7 @@ default: // a timeout, a reset, a 5xx, a reply that makes no sense
 order=$(post /orders o6 '{"course":"stripe-in-production"}')
 id=$(jq -r .id <<<"$order"); key=$(jq -r .payment_key <<<"$order")
 post "/orders/$id/payments" "$key" '{"payment_method":"pm_sim_reply_lost"}' -i
-# 503 outcome_unknown, safe_new_key false. Wait as long as Retry-After says, then:
+echo; sleep 3   # 503 outcome_unknown, safe_new_key false, Retry-After: 2
 post "/orders/$id/payments" "$key" '{"payment_method":"pm_sim_reply_lost"}' -i
 `).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {

@@ -79,7 +79,7 @@ client     shop       database       Stripe
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p>Restart the shop in between as you started it before. Its database and the local Stripe go on running, as the real ones would. The process to kill is the one that listens on the shop's port.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p>Restart the shop in between as you started it before. Its database and the local Stripe go on running, as the real ones would. The process to kill is the one that listens on the shop's port; <code>lsof</code> finds it.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -90,8 +90,9 @@ slow='{"payment_method":"pm_sim_slow"}'          # charges after 5 s
 post "/orders/$id/payments" "$key" "$slow" & sleep 2
 => kill -9 "$(lsof -t -iTCP:8080 -sTCP:LISTEN)"
 # start the shop again, then retry until the dead owner's lease is over
-until post "/orders/$id/payments" "$key" "$slow" -o body -w '%{http_code}\n' |
-  tee /dev/stderr | grep -q 201; do sleep 5; done
+code=; until [ "$code" = 201 ]; do
+  sleep 5; code=$(post "/orders/$id/payments" "$key" "$slow" -o body -w '%{http_code}'); echo "$code"
+done
 curl -s -u sk_test_local: http://127.0.0.1:12111/v1/charges |
   jq --arg pi "$(jq -r .payment_intent body)" '[.data[] | select(.payment_intent == $pi)] | length'
 `).Render(ctx, templ_7745c5c3_Buffer)
