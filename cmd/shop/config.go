@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"payonce/checkout/stripepay"
+	"payonce/idempotency"
+)
+
+// database says where the data is.
+type database struct {
+	DataDir     string `env:"DATA_DIR" placeholder:"FOLDER" help:"Where the local PostgreSQL and the local Stripe keep their data. Two shops on one folder share them. Default: payonce in the user's cache folder; for root /var/cache/payonce."`
+	DatabaseURL string `env:"DATABASE_URL" placeholder:"URL" help:"A PostgreSQL 15 or later. Default: a local one, which the shop starts by itself."`
+	DBMaxConns  int32  `env:"DB_MAX_CONNS" default:"8" help:"Connections at most. No checkout holds one while it waits for Stripe, so few are enough."`
+}
+
+// provider says who takes the money.
+type provider struct {
+	StripeSecretKey      string `env:"STRIPE_SECRET_KEY" placeholder:"sk_..." help:"Stripe's secret key. Default: the local Stripe, and no real money."`
+	StripePublishableKey string `env:"STRIPE_PUBLISHABLE_KEY" placeholder:"pk_..." hidden:"" help:"Stripe's publishable key."`
+	StripeAPIBase        string `env:"STRIPE_API_BASE" placeholder:"URL" help:"Another address for Stripe's API; never with a live key. Default: Stripe's own."`
+	StripeSimAddr        string `env:"STRIPE_SIM_ADDR" default:"127.0.0.1:12111" help:"Where the local Stripe listens. Anyone on this machine may ask it GET /v1/charges with the key sk_test_local."`
+}
+
+// config is everything that can be set. Each flag has an environment variable
+// of the same name; the reasons stand in the help.
+type config struct {
+	database
+	provider
+
+	Addr        string `env:"ADDR" default:"127.0.0.1:8080" help:"Where the shop listens."`
+	PublicURL   string `env:"PUBLIC_URL" placeholder:"URL" help:"Where buyers find the shop, without a path. Its origin may post forms. Default: from ADDR."`
+	MetricsAddr string `env:"METRICS_ADDR" placeholder:"ADDR" help:"Where /metrics is served. Default: nowhere."`
+
+	SessionSecret string `env:"SESSION_SECRET" placeholder:"SECRET" help:"Signs the session's cookie: 32 bytes or more, the same for every instance. Default: random, kept in DATA_DIR; required with DATABASE_URL or STRIPE_SECRET_KEY."`
+	Demo          string `env:"DEMO" enum:"on,off,auto" default:"auto" help:"on, off or auto: methods that make the network misbehave, partial refunds, start over. auto is on with the local Stripe. Never with a live key."`
+
+	Lease           time.Duration `env:"LEASE" default:"60s" help:"How long a dead owner's claim blocks its key. Above PROVIDER_TIMEOUT plus 2 s, or living owners are taken over."`
+	ProviderTimeout time.Duration `env:"PROVIDER_TIMEOUT" default:"15s" help:"The deadline of one attempt's whole call phase, all its calls to Stripe together."`
+	Wait            time.Duration `env:"WAIT" default:"1s" help:"How long a duplicate waits for the first answer before it is told to come back. Well under a client's own timeout."`
+	Retention       time.Duration `env:"RETENTION" default:"72h" help:"How long a finished key is remembered. Above every path that can still retry, and 24 h, which is how long Stripe remembers."`
+	OrderExpiry     time.Duration `env:"ORDER_EXPIRY" default:"20h" help:"How long an order can be paid. Under 23 h: Stripe forgets keys after 24."`
+	ResendWindow    time.Duration `env:"RESEND_WINDOW" default:"15m" help:"How long after its claim an unknown payment may be sent again; later it is asked about and canceled. With LEASE under 23 h."`
+	RefundWindow    time.Duration `env:"REFUND_WINDOW" default:"336h" help:"How long after paying a buyer may take the money back."`
+}
+
+// stripeKeptFor is when Stripe may begin to forget an idempotency key, less an
+// hour for clocks and messages on their way. After that, a repeated confirm
+// would charge afresh.
+const stripeKeptFor = 23 * time.Hour
+
+// leaseMargin is what a lease must leave after the call phase: time to record.
+const leaseMargin = 2 * time.Second
+
+// local is true if the shop runs its own Stripe.
+func (p provider) local() bool { return p.StripeSecretKey == "" }
+
+func (p provider) live() bool { return stripepay.LiveKey(p.StripeSecretKey) }
+
+func (c *config) demo() bool { return c.Demo == "on" || (c.Demo == "auto" && c.local()) }
+
+// check refuses settings under which a card could be charged twice, or which
+// cannot work: one clear line each, before anything is started.
+func (c *config) check() error {
+	refuse := func(format string, args ...any) error { return fmt.Errorf(format, args...) }
+	switch {
+	case c.DBMaxConns < 2 || c.DBMaxConns > 1000:
+		return refuse("DB_MAX_CONNS is %d: set 2 to 1000", c.DBMaxConns)
+	case c.ProviderTimeout < time.Second:
+		return refuse("PROVIDER_TIMEOUT is %s: set at least 1s", c.ProviderTimeout)
+	case c.Lease <= c.ProviderTimeout+leaseMargin:
+		return refuse("LEASE is %s, and a living owner would be taken over: set it above PROVIDER_TIMEOUT (%s) plus %s", c.Lease, c.ProviderTimeout, leaseMargin)
+	case c.Wait <= 0 || c.Wait > 30*time.Second:
+		return refuse("WAIT is %s: set more than nothing and at most 30s", c.Wait)
+	case c.OrderExpiry < time.Minute || c.OrderExpiry >= stripeKeptFor:
+		return refuse("ORDER_EXPIRY is %s: set 1m or more, and less than %s, since Stripe forgets keys after 24 h", c.OrderExpiry, stripeKeptFor)
+	case c.ResendWindow <= 0 || c.ResendWindow+c.Lease >= stripeKeptFor:
+		return refuse("RESEND_WINDOW is %s: with LEASE (%s) it must stay under %s, since Stripe forgets keys after 24 h", c.ResendWindow, c.Lease, stripeKeptFor)
+	case c.Retention < idempotency.MinRetention:
+		return refuse("RETENTION is %s: set at least %s, since Stripe remembers keys that long", c.Retention, idempotency.MinRetention)
+	case c.Retention <= c.OrderExpiry+c.ResendWindow+c.Lease:
+		return refuse("RETENTION is %s: set it above ORDER_EXPIRY (%s) plus RESEND_WINDOW and LEASE, since all of that can still retry", c.Retention, c.OrderExpiry)
+	case c.RefundWindow <= 0:
+		return refuse("REFUND_WINDOW is %s: set more than nothing", c.RefundWindow)
+	case c.live() && c.demo():
+		return refuse("DEMO is on and the Stripe key is live: set DEMO=off or use a test key")
+	case c.live():
+		return refuse("the Stripe key is live, and this version takes cards by test methods only: use a test key (sk_test_...)")
+	case c.DatabaseURL != "" && c.SessionSecret == "":
+		return refuse("SESSION_SECRET is empty and DATABASE_URL is set: set 32 random bytes or more, the same for every instance")
+	case !c.local() && c.SessionSecret == "":
+		return refuse("SESSION_SECRET is empty and STRIPE_SECRET_KEY is set: set 32 random bytes or more, the same for every instance")
+	case c.SessionSecret != "" && len(c.SessionSecret) < 32:
+		return refuse("SESSION_SECRET is %d bytes long: set 32 random bytes or more", len(c.SessionSecret))
+	case c.local() && c.StripeAPIBase != "":
+		return refuse("STRIPE_API_BASE is set without STRIPE_SECRET_KEY: set both or neither")
+	}
+	if !c.local() {
+		if err := stripepay.CheckKey(c.StripeSecretKey, c.StripeAPIBase); err != nil {
+			return refuse("STRIPE_SECRET_KEY: %w", err)
+		}
+	}
+	return c.checkAddresses()
+}
+
+func (c *config) checkAddresses() error {
+	host, port, err := net.SplitHostPort(c.Addr)
+	if err != nil || port == "" {
+		return fmt.Errorf("ADDR is %q: set host:port, such as 127.0.0.1:8080", c.Addr)
+	}
+	if _, simPort, err := net.SplitHostPort(c.StripeSimAddr); c.local() && (err != nil || simPort == "") {
+		return fmt.Errorf("STRIPE_SIM_ADDR is %q: set host:port, such as 127.0.0.1:12111", c.StripeSimAddr)
+	}
+	if c.PublicURL == "" {
+		if host == "" || host == "0.0.0.0" || host == "::" {
+			host = "localhost"
+		}
+		c.PublicURL = "http://" + net.JoinHostPort(host, port)
+	}
+	u, err := url.Parse(c.PublicURL)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return fmt.Errorf("PUBLIC_URL is %q: set a scheme and a host, such as https://shop.example", c.PublicURL)
+	}
+	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	return nil
+}

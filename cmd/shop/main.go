@@ -1,0 +1,67 @@
+// Command shop is Pay Once: a course shop that charges a card exactly once.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// commands are what the program can do. Without one it serves.
+type commands struct {
+	Serve   serveCommand   `cmd:"" default:"withargs" help:"Sell courses over HTTP (what happens without a command)."`
+	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date, and end."`
+	Stripe  stripeCommand  `cmd:"" help:"Be the local Stripe. The shop starts one by itself when it needs it."`
+}
+
+func main() {
+	// The first signal ends the program in order, the second at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run runs one command and gives the program's exit status. Whatever keeps the
+// program from working is one line on stderr that says what to do.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	exited := -1
+	parser, err := kong.New(&commands{},
+		kong.Name("shop"),
+		kong.Description("A course shop that charges a card exactly once. Every flag can be given as the environment variable behind it."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exited = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
+		kong.Bind(streams{stdout, stderr}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)
+	if err != nil {
+		panic("shop: bug: " + err.Error())
+	}
+	command, err := parser.Parse(args)
+	if exited >= 0 { // --help
+		return exited
+	}
+	if err == nil {
+		err = command.Run()
+	}
+	if err != nil && !(errors.Is(err, context.Canceled) && ctx.Err() != nil) {
+		fmt.Fprintln(stderr, "shop: "+oneLine(err))
+		return 1
+	}
+	return 0
+}
+
+// streams are the program's outputs.
+type streams struct{ out, err io.Writer }
+
+// oneLine gives an error's text on one line.
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
+}

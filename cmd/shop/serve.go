@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"payonce/checkout"
+	"payonce/checkout/stripepay"
+	"payonce/checkout/stripesim"
+	"payonce/idempotency"
+	"payonce/migrations"
+	"payonce/web"
+)
+
+// serveCommand is the shop.
+type serveCommand struct{ config }
+
+// shutdownTimeout is how long a shutdown waits for calls in flight: a call
+// phase and a record phase, and a little for the answer.
+func (c *config) shutdownTimeout() time.Duration { return c.ProviderTimeout + 20*time.Second }
+
+// Run opens the shop and keeps it open until a signal. Then it accepts nothing
+// more, lets what is in flight record its outcome, and stops what it started.
+func (c *serveCommand) Run(ctx context.Context, to streams) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	log := newLog(to.err)
+
+	// The port first: the commonest mistake, found before anything is started.
+	listener, err := net.Listen("tcp", c.Addr)
+	if err != nil {
+		return fmt.Errorf("ADDR: %w: set ADDR to a free address, such as 127.0.0.1:8081", err)
+	}
+	defer func() { _ = listener.Close() }()
+
+	back, err := c.openBackend(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer back.close(log)
+
+	shop, closeShop, err := c.open(ctx, back, log)
+	if err != nil {
+		return err
+	}
+	defer closeShop()
+
+	server := &http.Server{
+		Handler:           shop,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		WriteTimeout:      c.ProviderTimeout + 30*time.Second, // above the longest checkout
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	failed := make(chan error, 2)
+	go func() { failed <- server.Serve(listener) }()
+	if c.MetricsAddr != "" {
+		metrics, err := net.Listen("tcp", c.MetricsAddr)
+		if err != nil {
+			return fmt.Errorf("METRICS_ADDR: %w: set it to a free address", err)
+		}
+		defer func() { _ = metrics.Close() }()
+		go func() { failed <- http.Serve(metrics, shop.MetricsHandler()) }()
+	}
+	c.greet(to.out, back)
+
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	log.Info("closing: no new requests; those in flight record their outcome")
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.shutdownTimeout())
+	defer cancel()
+	if err := server.Shutdown(closing); err != nil {
+		return fmt.Errorf("closing: %w", err)
+	}
+	return nil
+}
+
+// open puts the parts of the shop together.
+func (c *serveCommand) open(ctx context.Context, back *backend, log *slog.Logger) (*web.Server, func(), error) {
+	instance := instanceName(c.Addr)
+	ledger, err := idempotency.New(idempotency.Config{
+		Pool: back.pool, Instance: instance, Lease: c.Lease, Wait: c.Wait, Log: log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	stripe, err := stripepay.New(stripepay.Config{SecretKey: back.stripeKey, Base: back.stripeBase})
+	if err != nil {
+		return nil, nil, err
+	}
+	methods := checkout.TestMethods()
+	if c.demo() && c.local() {
+		methods = append(methods, checkout.FaultMethods()...)
+	}
+	service, err := checkout.New(checkout.Config{
+		Pool: back.pool, Ledger: ledger, Provider: stripe, Live: c.live(), Methods: methods,
+		PartialRefunds: c.demo(), PublicURL: c.PublicURL, ProviderTimeout: c.ProviderTimeout,
+		OrderExpiry: c.OrderExpiry, ResendWindow: c.ResendWindow, RefundWindow: c.RefundWindow, Log: log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	mode := web.StripeLocal
+	if !c.local() {
+		mode = web.StripeTest
+	}
+	shop, err := web.New(web.Config{
+		Service: service, SessionSecret: back.sessionSecret, PublicURL: c.PublicURL, Stripe: mode, Demo: c.demo(),
+		Policy: web.Policy{
+			Wait: c.Wait, Lease: c.Lease, ProviderTimeout: c.ProviderTimeout, ResendWindow: c.ResendWindow,
+			Retention: c.Retention, OrderExpiry: c.OrderExpiry, RefundWindow: c.RefundWindow,
+		},
+		Facts: []string{"PostgreSQL " + back.version, "Stripe API " + stripesim.APIVersion},
+		Ready: func(ctx context.Context) error { return migrations.Check(ctx, back.pool) },
+		Log:   log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	stopReaper := every(ctx, reapInterval, func(ctx context.Context) { reap(ctx, ledger, c.Retention, log) })
+	return shop, func() {
+		stopReaper()
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if err := ledger.Close(closing); err != nil {
+			log.Warn("writing the last replays", slog.Any("err", err))
+		}
+	}, nil
+}
+
+// greet says where the shop is and what stands behind it.
+func (c *serveCommand) greet(to io.Writer, back *backend) {
+	fmt.Fprintf(to, "\nPay Once is open: %s\n\n", c.PublicURL)
+	fmt.Fprintf(to, "  PostgreSQL  %s\n", back.databaseNote)
+	fmt.Fprintf(to, "  Stripe      %s\n\n", back.stripeNote)
+}
+
+// reapInterval is how often finished keys are looked for; each turn goes on
+// while there are some.
+const reapInterval = time.Minute
+
+func reap(ctx context.Context, ledger *idempotency.Ledger, retention time.Duration, log *slog.Logger) {
+	for {
+		done, err := ledger.ReapOnce(ctx, idempotency.Reap{Retention: retention, Keep: checkout.KeepKeys})
+		if err != nil && ctx.Err() == nil {
+			log.Warn("reaping", slog.Any("err", err))
+		}
+		if err != nil || done.Keys == 0 {
+			return
+		}
+		log.Info("reaped", slog.Int("keys", done.Keys), slog.Int("history", done.History))
+	}
+}
+
+// every runs f at once and then at each interval, until the returned function
+// is called, which waits for a run to end.
+func every(ctx context.Context, interval time.Duration, f func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			f(ctx)
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() { cancel(); <-ended }
+}
+
+// instanceName tells the processes of one database apart in the history.
+func instanceName(addr string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unnamed"
+	}
+	_, port, _ := net.SplitHostPort(addr)
+	return fmt.Sprintf("%s:%s/%d", host, port, os.Getpid())
+}
+
+// migrateCommand brings the schema up to date.
+type migrateCommand struct{ database }
+
+// Run migrates and ends.
+func (c *migrateCommand) Run(ctx context.Context, to streams) error {
+	log := newLog(to.err)
+	back := &backend{}
+	defer back.close(log)
+	if err := back.openDatabase(ctx, c.database, log); err != nil {
+		return err
+	}
+	fmt.Fprintf(to.out, "The schema is at version %d: %s\n", migrations.Version(), back.databaseNote)
+	return nil
+}
+
+func newLog(to io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(to, nil)) }
