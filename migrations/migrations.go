@@ -70,7 +70,7 @@ type querier interface {
 }
 
 // Check tells whether the database has exactly this program's schema: nil, or
-// ErrPending, or ErrNewer, or the error of the query. It is one indexed read
+// ErrPending, or ErrNewer, or the error of the query. It is one small read
 // and changes nothing, so a readiness probe may call it.
 func Check(ctx context.Context, db querier) error {
 	target := Version()

@@ -4,7 +4,8 @@
 //
 // The server is TEST_DATABASE_URL or DATABASE_URL where one is set, of which
 // only new databases are touched; else a local PostgreSQL in a folder of its
-// own, which stops a few seconds after the last test program has ended.
+// own (TEST_DATA_DIR, or beside the shop's), which stops a few seconds after the
+// last test program has ended.
 package dbtest
 
 import (
@@ -66,11 +67,30 @@ func closePool(t testing.TB, pool *pgxpool.Pool) {
 // end of the test, open sessions or not.
 func NewURL(t testing.TB) string {
 	t.Helper()
+	s := sharedServer(t)
+	return s.lend(t, s.template)
+}
+
+// NewEmptyURL returns the URL of a fresh database without any table, which is
+// dropped like NewURL's.
+func NewEmptyURL(t testing.TB) string {
+	t.Helper()
+	return sharedServer(t).lend(t, "template0")
+}
+
+func sharedServer(t testing.TB) *server {
+	t.Helper()
 	s, err := shared(t.Context())
 	if err != nil {
 		t.Fatalf("dbtest: %v", err)
 	}
-	name, err := s.clone(t.Context())
+	return s
+}
+
+// lend gives the test a database that is a clone of template.
+func (s *server) lend(t testing.TB, template string) string {
+	t.Helper()
+	name, err := s.clone(t.Context(), template)
 	if err != nil {
 		t.Fatalf("dbtest: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"payonce/migrations"
 	"payonce/migrations/localpg"
 
 	"github.com/jackc/pgx/v5"
@@ -32,29 +33,31 @@ type server struct {
 }
 
 var (
-	sharedOnce   sync.Once
-	sharedServer *server
-	errShared    error
+	once    sync.Once
+	opened  *server
+	errOpen error
 )
 
 // shared returns the one server of this process. It is never closed: the end
 // of the process closes it, however it ends.
 func shared(ctx context.Context) (*server, error) {
-	sharedOnce.Do(func() {
+	once.Do(func() {
 		// Not the context of the test that happens to come first.
-		sharedServer, errShared = open(context.WithoutCancel(ctx))
+		opened, errOpen = open(context.WithoutCancel(ctx), templatePrefix+migrations.Sum())
 	})
-	return sharedServer, errShared
+	return opened, errOpen
 }
 
-func open(ctx context.Context) (*server, error) {
+// open connects to the server, removes what dead processes have left there,
+// and sees to it that the template exists.
+func open(ctx context.Context, template string) (*server, error) {
 	base, err := baseURL(ctx)
 	if err != nil {
 		return nil, err
 	}
 	random := make([]byte, 4)
 	_, _ = rand.Read(random) // never fails, see its documentation
-	s := &server{base: base, owner: prefix + hex.EncodeToString(random)}
+	s := &server{base: base, owner: prefix + hex.EncodeToString(random), template: template}
 
 	config, err := pgx.ParseConfig(base.String())
 	if err != nil {

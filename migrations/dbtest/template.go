@@ -24,11 +24,10 @@ const (
 	templateLock = 7_266_201
 )
 
-// ensureTemplate makes the template for this program's migrations if no other
-// process has. It is made under another name and renamed when it is whole, so
+// ensureTemplate makes the template that s names, migrated, if no other process
+// has. It is made under another name and renamed when it is whole, so
 // that a process that dies halfway leaves nothing that would be cloned.
 func (s *server) ensureTemplate(ctx context.Context) error {
-	s.template = templatePrefix + migrations.Sum()
 	conn, err := s.admin.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("connecting to the test server: %w", err)
@@ -64,10 +63,11 @@ func (s *server) ensureTemplate(ctx context.Context) error {
 	return s.dropOldTemplates(ctx)
 }
 
-// clone makes a database from the template.
-func (s *server) clone(ctx context.Context) (name string, err error) {
+// clone makes a database from a template. Copying files is what is fastest for
+// a small database, as long as nobody waits for the disk.
+func (s *server) clone(ctx context.Context, template string) (name string, err error) {
 	name = fmt.Sprintf("%s_%d", s.owner, s.clones.Add(1))
-	_, err = s.admin.Exec(ctx, "CREATE DATABASE "+quote(name)+" TEMPLATE "+quote(s.template)+" STRATEGY FILE_COPY")
+	_, err = s.admin.Exec(ctx, "CREATE DATABASE "+quote(name)+" TEMPLATE "+quote(template)+" STRATEGY FILE_COPY")
 	if err != nil {
 		return "", fmt.Errorf("cloning the template: %w", err)
 	}

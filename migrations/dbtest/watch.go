@@ -61,6 +61,9 @@ func watch(dir string) error {
 // localDir returns the folder of the test server: not the shop's, and one for
 // each choice of binaries, since a folder runs one server.
 func localDir() (string, error) {
+	if dir := os.Getenv("TEST_DATA_DIR"); dir != "" {
+		return dir, nil
+	}
 	dir, err := localpg.DefaultDir()
 	if err != nil {
 		return "", err

@@ -1,0 +1,139 @@
+package migrations_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"payonce/migrations"
+	"payonce/migrations/dbtest"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+)
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func versions(t *testing.T, conn *pgx.Conn) []int64 {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), "SELECT version_id FROM goose_db_version WHERE version_id > 0 ORDER BY id")
+	require.NoError(t, err)
+	list, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	require.NoError(t, err)
+	return list
+}
+
+func TestUp(t *testing.T) {
+	t.Parallel()
+
+	t.Run("MigratesOnceWhenThreeProgramsStartAtOnce", func(t *testing.T) {
+		t.Parallel()
+		url := dbtest.NewEmptyURL(t)
+		conn := connect(t, url)
+		require.ErrorIs(t, migrations.Check(t.Context(), conn), migrations.ErrPending)
+
+		begin := make(chan struct{})
+		errs := make([]error, 3)
+		var group sync.WaitGroup
+		for i := range errs {
+			group.Go(func() {
+				<-begin
+				errs[i] = migrations.Up(t.Context(), url)
+			})
+		}
+		close(begin)
+		group.Wait()
+		require.Equal(t, make([]error, 3), errs)
+
+		require.NoError(t, migrations.Check(t.Context(), conn))
+		var want []int64
+		for version := int64(1); version <= migrations.Version(); version++ {
+			want = append(want, version)
+		}
+		require.Equal(t, want, versions(t, conn))
+	})
+
+	t.Run("CreatesTheLedgerFirst", func(t *testing.T) {
+		t.Parallel()
+		conn := connect(t, dbtest.NewURL(t))
+		var keys int
+		require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM idempotency_keys").Scan(&keys))
+		require.Zero(t, keys)
+		require.Equal(t, int64(1), versions(t, conn)[0])
+	})
+
+	t.Run("ChangesNothingTheSecondTime", func(t *testing.T) {
+		t.Parallel()
+		url := dbtest.NewURL(t)
+		conn := connect(t, url)
+		before := versions(t, conn)
+		require.NoError(t, migrations.Up(t.Context(), url))
+		require.Equal(t, before, versions(t, conn))
+	})
+
+	t.Run("RefusesADatabaseThatIsNewer", func(t *testing.T) {
+		t.Parallel()
+		url := dbtest.NewURL(t)
+		conn := connect(t, url)
+		_, err := conn.Exec(t.Context(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES ($1, true)", migrations.Version()+1)
+		require.NoError(t, err)
+		require.ErrorIs(t, migrations.Up(t.Context(), url), migrations.ErrNewer)
+		require.ErrorIs(t, migrations.Check(t.Context(), conn), migrations.ErrNewer)
+	})
+
+	t.Run("EndsWithItsContextWhileAnotherMigrates", func(t *testing.T) {
+		t.Parallel()
+		url := dbtest.NewEmptyURL(t)
+		// goose's own number: a session that holds it is migrating.
+		_, err := connect(t, url).Exec(t.Context(), "SELECT pg_advisory_lock(4097083626)")
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- migrations.Up(ctx, url) }()
+		waitUntil(t, connect(t, url), "SELECT to_regclass('goose_db_version') IS NOT NULL")
+		cancel()
+		require.ErrorIs(t, <-done, context.Canceled)
+		require.ErrorIs(t, migrations.Check(t.Context(), connect(t, url)), migrations.ErrPending)
+	})
+}
+
+// waitUntil polls a question to the database until the answer is yes.
+func waitUntil(t *testing.T, conn *pgx.Conn, question string) {
+	t.Helper()
+	for yes := false; !yes; {
+		require.NoError(t, conn.QueryRow(t.Context(), question).Scan(&yes))
+	}
+}
+
+func TestCheckTellsADatabaseThatIsBehind(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, dbtest.NewURL(t))
+	_, err := conn.Exec(t.Context(), "DELETE FROM goose_db_version WHERE version_id = $1", migrations.Version())
+	require.NoError(t, err)
+	err = migrations.Check(t.Context(), conn)
+	require.ErrorIs(t, err, migrations.ErrPending)
+	require.ErrorContains(t, err, "shop migrate")
+}
+
+func TestMigrationsAreNumberedWithoutGaps(t *testing.T) {
+	t.Parallel()
+	entries, err := os.ReadDir(".")
+	require.NoError(t, err)
+	next := 2
+	for _, entry := range entries {
+		var number int
+		if n, _ := fmt.Sscanf(entry.Name(), "%05d_", &number); n == 1 {
+			require.Equal(t, next, number, entry.Name())
+			next++
+		}
+	}
+	require.Equal(t, int64(next-1), migrations.Version())
+}
