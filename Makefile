@@ -1,0 +1,36 @@
+# Two commands do all of the set-up on a fresh machine: make run, make test.
+
+GO      ?= go
+BUILD   := .build
+SHOP    := $(BUILD)/shop
+# Files that people wrote: generated ones are checked by "make generate".
+SOURCES := $(shell git ls-files '*.go' 2>/dev/null | grep -v '_templ\.go$$')
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check generate bench mutants
+
+help: ## what there is
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
+
+run: ## build the shop and open it, with its own PostgreSQL and its own local Stripe
+	@mkdir -p $(BUILD)
+	@$(GO) build -o $(SHOP) ./cmd/shop
+	@exec $(SHOP)
+
+test: ## install what the tests need, and run all of them with the race detector
+	$(GO) test -race -timeout 20m ./...
+
+check: ## the cheap checks: format, vet, staticcheck, generated code up to date
+	@unformatted="$$($(GO) tool gofumpt -l $(SOURCES))"; if [ -n "$$unformatted" ]; then echo "gofumpt would change:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	GOOS=windows $(GO) vet ./migrations/... ./idempotency/... ./web/... ./checkout/...
+	$(GO) tool staticcheck ./...
+	@$(GO) tool templ generate -path web/view >/dev/null 2>&1 || { $(GO) tool templ generate -path web/view; exit 1; }
+	@changed="$$(git status --porcelain -- 'web/view/*_templ.go')"; if [ -n "$$changed" ]; then echo "make generate, then commit:"; echo "$$changed"; exit 1; fi
+	$(GO) test -run '^TestImports$$' ./cmd/shop
+
+generate: ## the pages' Go code from their templ files
+	$(GO) tool templ generate -path web/view
+
+bench: ## speed, as ratios against a floor measured in the same run
+	$(GO) test -run '^$$' -bench . -benchtime 2s ./idempotency ./checkout ./web
