@@ -6,7 +6,11 @@ RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -o /shop ./cmd/shop
 
-FROM gcr.io/distroless/static-debian12:nonroot
+FROM debian:bookworm-slim
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /shop /shop
+# /data holds the local Stripe's journal; a volume takes over its owner.
+RUN useradd --system --uid 10001 shop && mkdir /data && chown shop /data
+USER shop
 EXPOSE 8080
 ENTRYPOINT ["/shop"]
