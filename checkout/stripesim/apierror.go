@@ -126,3 +126,8 @@ func errServer() *apiError {
 	e.begun, e.shouldRetry = true, "false"
 	return e
 }
+
+// errJournal is the local Stripe's own trouble: it promises nothing that it could not write down.
+func errJournal() *apiError {
+	return newError(http.StatusInternalServerError, internalError, "", "", "The local Stripe could not write its journal.")
+}

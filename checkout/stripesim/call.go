@@ -37,7 +37,7 @@ type call struct {
 	failure     *Failure
 	lost        bool // the answer is to be dropped
 	rules       []*Active
-	logged      int // index in the request log
+	urgent      []string // ids of deliveries to send before the answer
 }
 
 // answer is what goes back, or does not.
@@ -65,6 +65,7 @@ func (s *Server) serve(rt route) http.HandlerFunc {
 			panic(http.ErrAbortHandler) // the request broke off before its end: it never arrived
 		}
 		a := s.pass(c)
+		s.deliverUrgent(c)
 		if s.meet(c, Answer) || c.lost {
 			a.dropped = true
 		}
@@ -178,7 +179,7 @@ func (s *Server) execute(c *call) answer {
 	}
 	if failed != nil {
 		s.config.Logger.Error("journal failed", "error", failed)
-		return c.failed(newError(http.StatusInternalServerError, internalError, "", "", "The local Stripe could not write its journal."))
+		return c.failed(errJournal())
 	}
 	return a
 }
@@ -317,45 +318,4 @@ func (s *Server) pause(d time.Duration) {
 	case <-timer.C:
 	case <-s.stopping:
 	}
-}
-
-// lockObject makes the call the only one that changes its object, or answers 429 lock_timeout. The object's lock is
-// taken after the key's and held across holds and slow calls; the server's mutex is not.
-func (s *Server) lockObject(c *call) (func(), *apiError) {
-	none := func() {}
-	if c.route.locks == nil {
-		return none, nil
-	}
-	timeout := time.NewTimer(s.config.LockWait)
-	defer timeout.Stop()
-	for {
-		s.mu.Lock()
-		id := c.route.locks(c.account, c)
-		if id == "" {
-			s.mu.Unlock()
-			return none, nil
-		}
-		name := c.account.id + "/" + id
-		given, held := s.locked[name]
-		if !held {
-			s.locked[name] = make(chan struct{})
-			s.mu.Unlock()
-			return func() { s.unlockObject(name) }, nil
-		}
-		s.mu.Unlock()
-		select {
-		case <-given:
-		case <-timeout.C:
-			return none, errLockTimeout()
-		case <-s.stopping:
-			return none, errLockTimeout()
-		}
-	}
-}
-
-func (s *Server) unlockObject(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.locked[name])
-	delete(s.locked, name)
 }

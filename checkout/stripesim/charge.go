@@ -108,8 +108,9 @@ type threeDSecureCheck struct {
 
 // chargeRecord is a charge and the name of the test method behind it, which decides what becomes of its refunds.
 type chargeRecord struct {
-	charge `json:"shown"`
-	Method string `json:"method"`
+	charge      `json:"shown"`
+	Method      string `json:"method"`
+	ChargedBack bool   `json:"charged_back,omitempty"` // the bank took the money: nothing can be refunded
 }
 
 func (c *chargeRecord) ident() string    { return c.ID }
@@ -140,6 +141,9 @@ func (tx *tx) newCharge(pi *intent, m *method, d *decline) *chargeRecord {
 			Last4: m.Card.Last4, Multicapture: availability{"unavailable"}, Network: m.Card.Brand,
 			Overcapture: overcapture{MaximumAmountCapturable: pi.Amount, Status: "unavailable"},
 		}},
+	}
+	if pi.Authenticated == m.ID {
+		ch.PaymentMethodDetails.Card.ThreeDSecure = passedChallenge()
 	}
 	if d != nil {
 		ch.Status, ch.FailureCode, ch.FailureMessage = "failed", &d.code, &d.message

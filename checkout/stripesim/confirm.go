@@ -94,24 +94,39 @@ func (tx *tx) prepareConfirm(pi *intent, p params) (confirmation, *apiError) {
 func (tx *tx) confirm(pi *intent, c confirmation) (any, *apiError) {
 	pi.Confirms++
 	pi.NextAction, pi.Challenge, pi.LastPaymentError = nil, "", nil
+	if pi.Authenticated != c.method.ID {
+		pi.Authenticated = "" // another card: it has proved nothing
+	}
 	pi.PaymentMethod = refer(c.method.ID)
 	test := tests[c.method.Test]
-	c.method.Used = true
 	tx.put(c.method)
 	if c.token != nil {
 		c.token.PaymentIntent = &pi.ID
 		tx.put(c.token)
 	}
 	switch {
+	case pi.Authenticated == c.method.ID:
+		// The customer passed already, and the caller confirms by hand as confirmation_method says.
 	case test.challenges(pi) && (c.unattended || c.refuseSteps):
 		return tx.declined(pi, c.method, authenticationRequired)
 	case test.challenges(pi):
 		tx.challenge(pi, c)
 		return pi.shown(), nil
-	case test.decline != nil:
-		return tx.declined(pi, c.method, *test.decline)
 	}
-	tx.charged(pi, c.method, nil)
+	return tx.attempt(pi, c.method)
+}
+
+// attempt sends the payment to the card's network.
+func (tx *tx) attempt(pi *intent, m *method) (any, *apiError) {
+	test := tests[m.Test]
+	switch {
+	case test.decline != nil:
+		return tx.declined(pi, m, *test.decline)
+	case test.fault == faultProcessing:
+		tx.process(pi, m)
+	default:
+		tx.charged(pi, m)
+	}
 	return pi.shown(), nil
 }
 
@@ -120,16 +135,16 @@ func (t testMethod) challenges(pi *intent) bool {
 		t.challenge == challengeOnRequest && pi.PaymentMethodOptions.Card.RequestThreeDSecure != "automatic"
 }
 
-// charged takes the money, or reserves it for a manual capture. check is how the 3-D Secure challenge went, if there was one.
-func (tx *tx) charged(pi *intent, m *method, check *threeDSecureCheck) {
+// charged takes the money, or reserves it for a manual capture.
+func (tx *tx) charged(pi *intent, m *method) {
 	ch := tx.newCharge(pi, m, nil)
-	ch.PaymentMethodDetails.Card.ThreeDSecure = check
-	pi.LatestCharge, pi.NextAction, pi.Challenge = refer(ch.ID), nil, ""
+	pi.LatestCharge, pi.NextAction, pi.Challenge, pi.Processing = refer(ch.ID), nil, "", nil
 	if pi.CaptureMethod == "manual" {
 		pi.Status, pi.AmountCapturable = requiresCapture, pi.Amount
 	} else {
 		pi.Status, pi.AmountReceived = succeeded, pi.Amount
 	}
+	tx.spend(m)
 	tx.put(ch)
 	tx.put(pi)
 	tx.emit("charge.succeeded", ch.charge, nil)
@@ -138,6 +153,16 @@ func (tx *tx) charged(pi *intent, m *method, check *threeDSecureCheck) {
 		return
 	}
 	tx.emit("payment_intent.succeeded", pi.paymentIntent, nil)
+	if tests[m.Test].dispute != nil {
+		tx.later(tx.server.config.Later, "open dispute", ch.ID, pi.ID)
+	}
+}
+
+// spend marks a PaymentMethod as used: it has been sent to the network once.
+func (tx *tx) spend(m *method) {
+	spent := *m
+	spent.Used = true
+	tx.put(&spent)
 }
 
 // declined records the failed charge and answers 402. The PaymentIntent stays, without its payment method, and its
@@ -150,26 +175,12 @@ func (tx *tx) declined(pi *intent, m *method, d decline) (any, *apiError) {
 	}
 	lasting := body
 	pi.LastPaymentError, pi.LatestCharge = &lasting, refer(ch.ID)
-	pi.Status, pi.PaymentMethod, pi.NextAction, pi.Challenge = requiresPaymentMethod, reference{}, nil, ""
+	pi.Status, pi.PaymentMethod, pi.NextAction, pi.Challenge, pi.Processing = requiresPaymentMethod, reference{}, nil, "", nil
+	tx.spend(m)
 	tx.put(ch)
 	tx.put(pi)
 	tx.emit("charge.failed", ch.charge, nil)
 	tx.emit("payment_intent.payment_failed", pi.paymentIntent, nil)
 	body.PaymentIntent = &pi.paymentIntent
 	return nil, &apiError{status: http.StatusPaymentRequired, body: body, begun: true}
-}
-
-// challenge waits for the customer to prove who they are, on a page or in the browser's script.
-func (tx *tx) challenge(pi *intent, c confirmation) {
-	pi.Status, pi.LatestCharge, pi.Challenge = requiresAction, reference{}, newID("payatt")
-	page := tx.call.base + "/3d_secure/" + pi.ID + "?source=" + pi.Challenge
-	if c.useSDK || c.returnURL == "" {
-		pi.NextAction = &nextAction{Type: "use_stripe_sdk", UseStripeSDK: &useStripeSDK{
-			Source: pi.Challenge, StripeJS: page, Type: "three_d_secure_redirect",
-		}}
-	} else {
-		pi.NextAction = &nextAction{Type: "redirect_to_url", RedirectToURL: &redirectToURL{ReturnURL: c.returnURL, URL: page}}
-	}
-	tx.put(pi)
-	tx.emit("payment_intent.requires_action", pi.paymentIntent, nil)
 }

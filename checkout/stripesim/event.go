@@ -43,7 +43,8 @@ func (e *eventRecord) shown() any {
 }
 
 // emit records that something happened to an object. The order of the calls is the order in which Stripe lists them.
-func (tx *tx) emit(kind string, shown any, previous map[string]any) {
+// It returns the event's id.
+func (tx *tx) emit(kind string, shown any, previous map[string]any) string {
 	snapshot, err := json.Marshal(shown)
 	if err != nil {
 		panic("stripesim: rendering an event: " + err.Error()) // our own types: cannot happen
@@ -58,7 +59,9 @@ func (tx *tx) emit(kind string, shown any, previous map[string]any) {
 			e.Request.IdempotencyKey = &tx.call.key
 		}
 	}
+	e.PendingWebhooks = tx.dispatch(e)
 	tx.put(e)
+	return e.ID
 }
 
 func eventOf(p params) func(record) bool {

@@ -65,6 +65,14 @@ func blank(kind string) record {
 		return &token{}
 	case "event":
 		return &eventRecord{}
+	case "dispute":
+		return &disputeRecord{}
+	case "webhook_endpoint":
+		return &endpointRecord{}
+	case "delivery":
+		return &delivery{}
+	case "job":
+		return &job{}
 	}
 	return nil
 }

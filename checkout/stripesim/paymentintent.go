@@ -104,7 +104,9 @@ type useStripeSDK struct {
 type intent struct {
 	paymentIntent `json:"shown"`
 	Confirms      int    `json:"confirms"`
-	Challenge     string `json:"challenge,omitempty"` // the payment attempt a 3-D Secure challenge is open for
+	Challenge     string `json:"challenge,omitempty"`     // the payment attempt a 3-D Secure challenge is open for
+	ReturnURL     string `json:"return_url,omitempty"`    // where the customer goes after it
+	Authenticated string `json:"authenticated,omitempty"` // id of the PaymentMethod whose challenge was passed
 }
 
 func (i *intent) ident() string    { return i.ID }
@@ -116,7 +118,7 @@ func (i *intent) shown() any {
 	return &pi
 }
 
-// automatic tells whether methods that redirect may be used, so that a confirm needs a return_url.
+// mayRedirect tells whether methods that redirect may be used, so that a confirm needs a return_url.
 func (i *intent) mayRedirect() bool {
 	return i.AutomaticPaymentMethods != nil && i.AutomaticPaymentMethods.Enabled && i.AutomaticPaymentMethods.AllowRedirects == "always"
 }

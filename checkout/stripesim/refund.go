@@ -77,7 +77,7 @@ func createRefund(tx *tx, p params) (any, *apiError) {
 		amount = p.integer("amount")
 	}
 	switch {
-	case ch.Disputed:
+	case ch.ChargedBack:
 		return nil, conflict("charge_disputed", "", "Charge %s has been charged back; cannot issue a refund.", ch.ID)
 	case ch.Refunded:
 		return nil, conflict("charge_already_refunded", "", "Charge %s has already been refunded.", ch.ID)
@@ -92,6 +92,13 @@ func createRefund(tx *tx, p params) (any, *apiError) {
 		},
 		Metadata: p.merged(nil), PaymentIntent: ch.PaymentIntent, Reason: p.optional("reason"), Status: succeeded,
 	}}
+	rule := tests[ch.Method].refund
+	if rule == refundPending {
+		re.Status = "pending"
+	}
+	if rule != refundSucceeds {
+		tx.later(tx.server.config.Later, "settle refund", re.ID, ch.PaymentIntent.id)
+	}
 	refunded := *ch
 	refunded.AmountRefunded += amount
 	refunded.Refunded = refunded.AmountRefunded >= ch.Amount
@@ -131,6 +138,30 @@ func (tx *tx) refundedCharge(p params) (*chargeRecord, *apiError) {
 		return nil, conflict("", "charge", "Charge %s is not a successful charge and cannot be refunded.", chargeID)
 	}
 	return ch, nil
+}
+
+// settleRefund is what becomes of a refund days later: the pending one succeeds, or the bank sends the money back and
+// it failed after all.
+func (tx *tx) settleRefund(id string) {
+	old, found := tx.get(id).(*refundRecord)
+	if !found {
+		return
+	}
+	re := *old
+	ch := *tx.get(re.Charge.id).(*chargeRecord)
+	switch {
+	case tests[ch.Method].refund == refundPending && re.Status == "pending":
+		re.Status = succeeded
+	case tests[ch.Method].refund == refundFails && re.Status == succeeded:
+		re.Status, re.FailureReason = "failed", "expired_or_canceled_card"
+		ch.AmountRefunded -= re.Amount
+		ch.Refunded = false
+		tx.put(&ch)
+	default:
+		return
+	}
+	tx.put(&re)
+	tx.emit("charge.refund.updated", re.refund, map[string]any{"status": old.Status})
 }
 
 func retrieveRefund(tx *tx, _ params) (any, *apiError) {

@@ -73,6 +73,19 @@ func routes() []route {
 			takes: listing(param{name: "type", kind: text}, param{name: "types", kind: texts}, param{name: "delivery_success", kind: boolean}),
 		},
 		{method: get, pattern: "/v1/events/{id}", takes: expandable(), run: retrieveEvent},
+
+		{
+			method: get, pattern: "/v1/disputes", run: list("dispute", disputeOf),
+			takes: listing(param{name: "charge", kind: text}, param{name: "payment_intent", kind: text}),
+		},
+		{method: get, pattern: "/v1/disputes/{id}", takes: expandable(), run: retrieveDispute},
+		{method: post, pattern: "/v1/disputes/{id}", takes: disputeUpdateParams(), run: updateDispute, locks: subject},
+
+		{method: post, pattern: "/v1/webhook_endpoints", takes: endpointCreateParams(), run: createEndpoint},
+		{method: get, pattern: "/v1/webhook_endpoints", takes: listing(), run: list("webhook_endpoint", nil)},
+		{method: get, pattern: "/v1/webhook_endpoints/{id}", takes: expandable(), run: retrieveEndpoint},
+		{method: post, pattern: "/v1/webhook_endpoints/{id}", takes: endpointUpdateParams(), run: updateEndpoint, locks: subject},
+		{method: http.MethodDelete, pattern: "/v1/webhook_endpoints/{id}", run: deleteEndpoint, locks: subject},
 	}
 }
 

@@ -47,6 +47,20 @@ type Config struct {
 	// under the idempotency key. By default they are: they arise in execution. Stripe does not publish which it is.
 	ForgetStateErrors bool
 
+	// Later is how long Stripe takes for what it does by itself after the answer: a payment that is processing, a refund
+	// that is pending or fails, a dispute. Default value 3s.
+	Later time.Duration
+
+	// DeliverAfter is how long after the fact an event is first sent to webhook endpoints. Default value 250ms.
+	DeliverAfter time.Duration
+
+	// Backoff is how long to wait after each delivery that was not answered with 2xx; after the last one the event is
+	// given up. Stripe's own schedule is not published. The default goes from 1s to a day, over three days.
+	Backoff []time.Duration
+
+	// DeliveryTimeout is how long an endpoint may take to answer. Default value 10s.
+	DeliveryTimeout time.Duration
+
 	// Logger gets one line for each call, without bodies. Default value discards.
 	Logger *slog.Logger
 }
@@ -70,8 +84,16 @@ type Server struct {
 	requests  requestLog
 	changed   chan struct{} // closed and replaced when a rule or the log changes
 
-	stopping chan struct{}
-	stop     sync.Once
+	deliveryRules []*ActiveDelivery
+	attempts      []Attempt
+	started       map[string]bool // jobs and deliveries under way
+
+	jobs       chan struct{} // wakes the scheduler
+	stopping   chan struct{}
+	stop       sync.Once
+	background sync.WaitGroup
+	sender     *http.Client
+	senders    chan struct{} // one token for each delivery at a time
 }
 
 // New returns a local Stripe with the state that the journal holds. It returns ErrJournalInUse or ErrJournalCorrupt,
@@ -80,6 +102,12 @@ func New(config Config) (*Server, error) {
 	config.SlowCall = cmp.Or(config.SlowCall, 5*time.Second)
 	config.LockWait = cmp.Or(config.LockWait, 500*time.Millisecond)
 	config.ConfirmCap = cmp.Or(config.ConfirmCap, 50)
+	config.Later = cmp.Or(config.Later, 3*time.Second)
+	config.DeliverAfter = cmp.Or(config.DeliverAfter, 250*time.Millisecond)
+	config.DeliveryTimeout = cmp.Or(config.DeliveryTimeout, 10*time.Second)
+	if config.Backoff == nil {
+		config.Backoff = defaultBackoff
+	}
 	config.Logger = cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{
 		config:   config,
@@ -87,7 +115,11 @@ func New(config Config) (*Server, error) {
 		running:  map[string]bool{},
 		locked:   map[string]chan struct{}{},
 		changed:  make(chan struct{}),
+		started:  map[string]bool{},
+		jobs:     make(chan struct{}, 1),
 		stopping: make(chan struct{}),
+		sender:   newSender(config.DeliveryTimeout),
+		senders:  make(chan struct{}, maxSenders),
 	}
 	s.handler = s.mux()
 	if config.Journal != "" {
@@ -97,6 +129,7 @@ func New(config Config) (*Server, error) {
 		}
 		s.journal = j
 	}
+	s.background.Go(s.schedule)
 	return s, nil
 }
 
@@ -107,7 +140,7 @@ func (s *Server) mux() http.Handler {
 	}
 	mux.HandleFunc("/v1/", s.serve(route{pattern: "unrecognized"}))
 	s.control(mux)
-	mux.HandleFunc("GET /{$}", s.about)
+	s.pages(mux)
 	return mux
 }
 
@@ -135,6 +168,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // Close ends what waits and closes the journal. Calls that come later answer 500.
 func (s *Server) Close() error {
 	s.end()
+	s.background.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.journal.close()
@@ -180,7 +214,7 @@ func (s *Server) Reset(secretKey string) error {
 		for _, rule := range s.rules {
 			rule.open(true)
 		}
-		s.rules = nil
+		s.rules, s.deliveryRules, s.attempts = nil, nil, nil
 		s.requests = requestLog{}
 		s.notify()
 	}

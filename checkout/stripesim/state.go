@@ -2,6 +2,7 @@ package stripesim
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -28,11 +29,19 @@ func (a *account) put(r record) {
 	a.records[r.ident()] = r
 }
 
+func (a *account) remove(id string) {
+	if r, found := a.records[id]; found {
+		delete(a.records, id)
+		a.order[r.kind()] = slices.DeleteFunc(a.order[r.kind()], func(other string) bool { return other == id })
+	}
+}
+
 // entry is one line of the journal: everything that one call changed. A call's charge and the result stored under its
 // key stand in one line, so that no crash can separate them.
 type entry struct {
 	Account string        `json:"account,omitempty"`
 	Put     []putRecord   `json:"put,omitempty"`
+	Gone    []string      `json:"gone,omitempty"` // ids of removed records
 	Key     *storedKey    `json:"key,omitempty"`
 	Pruned  []string      `json:"pruned,omitempty"`
 	Fired   []string      `json:"fired,omitempty"`
@@ -49,7 +58,7 @@ type putRecord struct {
 func (s *Server) apply(e entry) error {
 	if e.Reset {
 		if e.Account == "" {
-			s.accounts = map[string]*account{}
+			s.accounts, s.offset = map[string]*account{}, 0
 		} else {
 			delete(s.accounts, e.Account)
 		}
@@ -69,6 +78,9 @@ func (s *Server) apply(e entry) error {
 			return err
 		}
 		a.put(r)
+	}
+	for _, id := range e.Gone {
+		a.remove(id)
 	}
 	if e.Key != nil {
 		a.keys[e.Key.Key] = e.Key
@@ -98,6 +110,7 @@ type tx struct {
 	call    *call
 	staged  map[string]record
 	puts    []record
+	gone    []string
 	fired   []string
 }
 
@@ -130,6 +143,9 @@ func (tx *tx) put(r record) {
 	tx.staged[r.ident()] = r
 }
 
+// remove stages the end of a record.
+func (tx *tx) remove(id string) { tx.gone = append(tx.gone, id) }
+
 // each calls f with every record of a kind, newest first, until f returns false.
 func (tx *tx) each(kind string, f func(record) bool) {
 	ids := tx.account.order[kind]
@@ -144,10 +160,10 @@ func (tx *tx) now() int64 { return seconds(tx.server.now()) }
 
 // commit writes the journal's line, then shows the changes to everyone. key is nil when the result is not stored.
 func (tx *tx) commit(key *storedKey) error {
-	if len(tx.puts) == 0 && len(tx.fired) == 0 && key == nil {
+	if len(tx.puts) == 0 && len(tx.gone) == 0 && len(tx.fired) == 0 && key == nil {
 		return nil
 	}
-	e := entry{Account: tx.account.id, Key: key, Fired: tx.fired}
+	e := entry{Account: tx.account.id, Gone: tx.gone, Key: key, Fired: tx.fired}
 	for _, r := range tx.puts {
 		data, err := json.Marshal(r)
 		if err != nil {
@@ -161,12 +177,16 @@ func (tx *tx) commit(key *storedKey) error {
 	for _, r := range tx.puts {
 		tx.account.put(r)
 	}
+	for _, id := range tx.gone {
+		tx.account.remove(id)
+	}
 	if key != nil {
 		tx.account.keys[key.Key] = key
 	}
 	for _, name := range tx.fired {
 		tx.account.fired[name] = true
 	}
+	tx.server.wakeJobs()
 	return nil
 }
 

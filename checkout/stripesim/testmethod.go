@@ -58,8 +58,9 @@ const (
 	faultRateLimited  fault = "rate_limited"  // 429
 	faultServerError  fault = "server_error"  // 500, stored under the key, nothing charged
 
-	faultSlow      fault = "slow"       // takes Config.SlowCall to execute, whether or not the caller waits
-	faultAlways500 fault = "always_500" // as server_error, every time
+	faultProcessing fault = "processing" // processing, and succeeded after Config.Later
+	faultSlow       fault = "slow"       // takes Config.SlowCall to execute, whether or not the caller waits
+	faultAlways500  fault = "always_500" // as server_error, every time
 )
 
 var (
@@ -149,6 +150,7 @@ var tests = map[string]testMethod{
 	"pm_sim_never_arrived": faulty(faultNeverArrived),
 	"pm_sim_rate_limited":  faulty(faultRateLimited),
 	"pm_sim_server_error":  faulty(faultServerError),
+	"pm_sim_processing":    faulty(faultProcessing),
 	"pm_sim_slow":          faulty(faultSlow),
 	"pm_sim_always_500":    faulty(faultAlways500),
 }
