@@ -65,6 +65,10 @@ func (c Claim) Clean() bool { return c.Origin != TakenOver }
 // queue its statements: they travel with the ledger's own, which come first in
 // the lock order. An error rolls the claim back whole and is returned by Claim.
 // It may run more than once.
+//
+// c has its Origin and Owner, but not yet what the row says (Attempt, Takeovers,
+// Age, RecoveryPoint, and the frozen Params of an older claim): with everything
+// queued, the row is read in the same round trip. Claim returns it whole.
 type Business func(ctx context.Context, tx *Tx, c Claim) error
 
 // Claim is the first phase of a remote operation. It returns
@@ -75,7 +79,10 @@ type Business func(ctx context.Context, tx *Tx, c Claim) error
 //     while this call waited for its owner;
 //   - *ReusedError if the key belongs to another request, *InProgressError if
 //     its owner is still at work, ErrClaimContended, ErrOverloaded, or the
-//     error of business. None of these leaves a trace.
+//     error of business. None of these leaves a trace;
+//   - ErrCommitUnknown if the database went away during COMMIT and did not come
+//     back. The key may be claimed, by nobody who knows: it is free again when
+//     its lease lapses.
 //
 // The fingerprint is compared before the lease, always: another request never
 // takes over.
@@ -137,6 +144,7 @@ var errNotGranted = errors.New("not granted")
 // claim runs the transaction that grants a claim: the key, then the business
 // rows. It returns nil without an error if another request was first.
 func (l *Ledger) claim(ctx context.Context, req Request, owner string, origin Origin, business Business) (*Claim, error) {
+	inDoubt := false
 	for try := 1; ; try++ {
 		c := Claim{Request: req, Owner: owner, Origin: origin}
 		err := l.transact(ctx, l.acquireWait, func(tx *Tx) error {
@@ -151,27 +159,35 @@ func (l *Ledger) claim(ctx context.Context, req Request, owner string, origin Or
 		switch {
 		case err == nil:
 			return &c, nil
+		case errors.Is(err, ErrCommitUnknown) && try < claimTries:
+			// Repeat the claim with the same owner token: the INSERT waits for
+			// the transaction in doubt, as no SELECT does, and so does the
+			// UPDATE. If it did commit, the row is found to be ours.
+			inDoubt = true
+		case errors.Is(err, ErrCommitUnknown):
+			return nil, err
+		case errors.Is(err, errNotGranted) && inDoubt:
+			return l.ours(ctx, c)
 		case errors.Is(err, errNotGranted):
-			if try > 1 { // perhaps it is our own, from the COMMIT in doubt
-				return l.ours(ctx, c)
-			}
 			return nil, nil
+		case inDoubt && c.Attempt == 0:
+			return nil, unresolved(err)
 		case isCode(err, lockNotAvailable):
 			return nil, fmt.Errorf("%w: %w", ErrOverloaded, err)
-		case !errors.Is(err, ErrCommitUnknown) || try == claimTries:
+		default: // also after a COMMIT in doubt: the row was granted again, so it did not happen
 			return nil, err
 		}
-		// A COMMIT in doubt. Repeat the claim with the same owner token: the
-		// INSERT waits for the transaction in doubt, as no SELECT does, and so
-		// does the UPDATE. If it did commit, the row is found to be ours.
 	}
 }
 
 // ours finds the claim of a COMMIT in doubt by its owner token.
 func (l *Ledger) ours(ctx context.Context, c Claim) (*Claim, error) {
 	found, exists, err := l.readLocked(ctx, c.id())
-	if err != nil || !exists || found.Owner != c.Owner || found.Status != InProgress {
-		return nil, err
+	if err != nil {
+		return nil, unresolved(err)
+	}
+	if !exists || found.Owner != c.Owner || found.Status != InProgress {
+		return nil, nil
 	}
 	return l.reload(ctx, c)
 }
@@ -180,17 +196,20 @@ func (l *Ledger) ours(ctx context.Context, c Claim) (*Claim, error) {
 func (l *Ledger) reload(ctx context.Context, c Claim) (*Claim, error) {
 	conn, err := l.acquire(ctx, 0)
 	if err != nil {
-		return nil, err
+		return nil, unresolved(err)
 	}
 	defer conn.Release()
 	err = c.scan(conn.QueryRow(ctx, `
 		SELECT attempt, takeovers, extract(epoch FROM clock_timestamp() - claimed_at)::float8, recovery_point, params
 		  FROM idempotency_keys WHERE scope = $1 AND key = $2 AND owner = $3 AND status = 'in_progress'`,
 		c.Scope, c.Key, c.Owner))
-	if errors.Is(err, pgx.ErrNoRows) {
+	switch {
+	case errors.Is(err, pgx.ErrNoRows): // taken over meanwhile
 		return nil, nil
+	case err != nil:
+		return nil, unresolved(err)
 	}
-	return &c, err
+	return &c, nil
 }
 
 // returning is read back by every statement that grants a claim.

@@ -29,6 +29,6 @@ func NewFingerprint(operation string, fields any) (Fingerprint, error) {
 	if err != nil {
 		return Fingerprint{}, fmt.Errorf("canonicalising the fields of %s: %w", operation, err)
 	}
-	// No operation holds a line feed, so no two pairs hash the same text.
+	// Canonical JSON holds no line feed, so no two pairs hash the same text.
 	return sha256.Sum256(append([]byte(operation+"\n"), canonical...)), nil
 }

@@ -28,7 +28,8 @@ const recordTries = 3
 // run more than once. Its error rolls back and is returned.
 func (l *Ledger) Record(ctx context.Context, c Claim, write func(ctx context.Context, tx *Tx) (Response, error)) (Response, error) {
 	var answer Response
-	found, err := l.finish(ctx, c, func(tx *Tx) error {
+	committed := func(r row) bool { return r.Status == Completed && r.Response.equal(answer) }
+	found, err := l.finish(ctx, c, committed, func(tx *Tx) error {
 		var err error
 		if answer, err = write(ctx, tx); err != nil {
 			return err
@@ -59,7 +60,8 @@ func (l *Ledger) Record(ctx context.Context, c Claim, write func(ctx context.Con
 // If the claim was lost, nothing is written and Release answers like Record;
 // otherwise it returns nil without an error.
 func (l *Ledger) Release(ctx context.Context, c Claim, write func(ctx context.Context, tx *Tx) error) (*Response, error) {
-	found, err := l.finish(ctx, c, func(tx *Tx) error {
+	committed := func(r row) bool { return r.Status == FailedRetryable }
+	found, err := l.finish(ctx, c, committed, func(tx *Tx) error {
 		if err := write(ctx, tx); err != nil {
 			return err
 		}
@@ -78,8 +80,7 @@ func (l *Ledger) Release(ctx context.Context, c Claim, write func(ctx context.Co
 	case err != nil:
 		return nil, fmt.Errorf("releasing: %w", err)
 	case found != nil:
-		answer, err := l.fenced(c, *found)
-		return &answer, err
+		return answered(l.fenced(c, *found))
 	}
 	l.watches.wake(c.id(), row{Operation: c.Operation, Hash: c.Fingerprint[:], Status: FailedRetryable})
 	return nil, nil
@@ -109,14 +110,27 @@ func (l *Ledger) GiveUp(ctx context.Context, c Claim, point string) (*Response, 
 		return nil, nil // at worst the key waits for the whole lease
 	}
 	if errors.Is(err, ErrFenced) {
-		found, _, err := l.readLocked(ctx, c.id())
-		if err != nil {
-			return nil, err
+		switch found, exists, err := l.readLocked(ctx, c.id()); {
+		case err != nil:
+			return nil, fmt.Errorf("giving up: %w", err)
+		case !exists:
+			return nil, ErrFenced
+		default:
+			return answered(l.fenced(c, found))
 		}
-		answer, err := l.fenced(c, found)
-		return &answer, err
 	}
-	return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("giving up: %w", err)
+	}
+	return nil, nil
+}
+
+// answered gives a pointer to answer, or nil with an error.
+func answered(answer Response, err error) (*Response, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &answer, nil
 }
 
 // Checkpoint stores a recovery point, together with the business statements
@@ -232,9 +246,10 @@ func (l *Ledger) queueHistory(tx *Tx, c Claim, what string, detail map[string]an
 }
 
 // finish runs the transaction that ends a claim. It returns the row instead if
-// the claim was lost, or if a COMMIT in doubt is found to have happened and
-// been followed by another owner's.
-func (l *Ledger) finish(ctx context.Context, c Claim, write func(tx *Tx) error) (lost *row, err error) {
+// the claim was lost. committed tells whether a row that is still the claim's
+// is what this transaction makes of it; after a COMMIT in doubt it may also
+// have been completed by someone else, whose answer then counts.
+func (l *Ledger) finish(ctx context.Context, c Claim, committed func(row) bool, write func(tx *Tx) error) (lost *row, err error) {
 	for try := 1; ; try++ {
 		err := l.transact(ctx, 0, func(tx *Tx) error {
 			queueFence(tx, c)
@@ -249,15 +264,17 @@ func (l *Ledger) finish(ctx context.Context, c Claim, write func(tx *Tx) error) 
 		// written.
 		found, exists, lookErr := l.readLocked(ctx, c.id())
 		switch mine := exists && found.Owner == c.Owner && found.Attempt == c.Attempt; {
+		case lookErr != nil && unknown:
+			return nil, unresolved(lookErr)
 		case lookErr != nil:
-			return nil, fmt.Errorf("looking up a commit in doubt: %w", lookErr)
+			return nil, fmt.Errorf("reading who has the key: %w", lookErr)
 		case !exists:
 			return nil, ErrFenced // the reaper was here: long after any answer of ours
-		case unknown && mine && found.Status != InProgress:
-			return nil, nil // it was committed
-		case unknown && mine && try < recordTries:
-			continue // it was not
-		case unknown && mine:
+		case unknown && mine && committed(found):
+			return nil, nil
+		case unknown && mine && found.Status == InProgress && try < recordTries:
+			continue // it did not happen
+		case unknown && mine && found.Status == InProgress:
 			return nil, err
 		default:
 			return &found, nil
@@ -271,86 +288,4 @@ func (l *Ledger) fenced(c Claim, found row) (Response, error) {
 		return *l.replay(c.Request, found), nil
 	}
 	return Response{}, found.inProgress()
-}
-
-// Do runs a local operation: claim, work and record in one transaction. work
-// adds the business rows through tx and gives the answer; its error rolls
-// everything back, leaves no trace of the key, and is returned. Duplicates wait
-// on the unique index and replay; if the winner rolls back, one of them becomes
-// the owner.
-//
-// The other errors are those of Claim. work may run more than once.
-func (l *Ledger) Do(ctx context.Context, req Request, work func(ctx context.Context, tx *Tx) (Response, error)) (Response, error) {
-	owner := newOwner()
-	inDoubt := false
-	for try := 1; try <= claimTries; {
-		found, exists, err := l.read(ctx, req.id())
-		switch {
-		case err != nil:
-			return Response{}, fmt.Errorf("reading the key: %w", err)
-		case exists && !found.sameRequest(req):
-			return Response{}, found.reused()
-		case exists && found.Status == Completed && inDoubt && found.Owner == owner:
-			return found.Response, nil // the COMMIT in doubt was ours, and it happened
-		case exists && found.Status == Completed:
-			return *l.replay(req, found), nil
-		case exists:
-			return Response{}, found.inProgress()
-		}
-		var answer Response
-		c := Claim{Request: req, Owner: owner, Origin: Fresh}
-		err = l.transact(ctx, l.acquireWait, func(tx *Tx) error {
-			l.queueGrant(tx, &c)
-			if err := tx.Flush(ctx); err != nil { // here a duplicate waits for the winner
-				return err
-			}
-			if answer, err = work(ctx, tx); err != nil {
-				return err
-			}
-			if err := tx.Flush(ctx); err != nil {
-				return err
-			}
-			queueComplete(tx, c, answer)
-			l.queueHistory(tx, c, "completed", map[string]any{"status": answer.Status})
-			return nil
-		})
-		switch {
-		case err == nil:
-			return answer, nil
-		case errors.Is(err, errNotGranted):
-			try++
-		case errors.Is(err, ErrCommitUnknown):
-			// The next INSERT waits for the transaction in doubt.
-			inDoubt = true
-			try++
-			if err := l.settleDoubt(ctx, req); err != nil {
-				return Response{}, err
-			}
-		case isCode(err, lockNotAvailable):
-			return Response{}, fmt.Errorf("%w: %w", ErrOverloaded, err)
-		default:
-			return Response{}, err
-		}
-	}
-	return Response{}, ErrClaimContended
-}
-
-// errProbe rolls back the INSERT of settleDoubt.
-var errProbe = errors.New("probe")
-
-// settleDoubt waits until a COMMIT in doubt has happened or not: an INSERT of
-// the same key waits for it, and is rolled back if it finds the key free.
-func (l *Ledger) settleDoubt(ctx context.Context, req Request) error {
-	err := l.transact(ctx, l.acquireWait, func(tx *Tx) error {
-		c := Claim{Request: req, Owner: newOwner(), Origin: Fresh}
-		l.queueGrant(tx, &c)
-		if err := tx.Flush(ctx); err != nil {
-			return err
-		}
-		return errProbe
-	})
-	if errors.Is(err, errProbe) || errors.Is(err, errNotGranted) {
-		return nil
-	}
-	return err
 }

@@ -27,14 +27,18 @@ type replayed struct {
 // dies, up to a quarter of a second of them is missing from the history; the
 // answers were given all the same.
 type replayLog struct {
-	ledger *Ledger
-	queue  chan replayed
-	done   chan struct{}
-	stop   sync.Once
+	ledger  *Ledger
+	queue   chan replayed
+	closing chan struct{}
+	done    chan struct{}
+	once    sync.Once
 }
 
 func newReplayLog(l *Ledger) *replayLog {
-	r := &replayLog{ledger: l, queue: make(chan replayed, replayBuffer), done: make(chan struct{})}
+	r := &replayLog{
+		ledger: l, queue: make(chan replayed, replayBuffer),
+		closing: make(chan struct{}), done: make(chan struct{}),
+	}
 	go r.run()
 	return r
 }
@@ -48,8 +52,9 @@ func (r *replayLog) add(id keyID, found row) {
 	}
 }
 
+// close writes what is in the buffer and stops the writer.
 func (r *replayLog) close(ctx context.Context) error {
-	r.stop.Do(func() { r.queue <- replayed{} }) // the zero value ends the queue
+	r.once.Do(func() { close(r.closing) })
 	select {
 	case <-r.done:
 		return nil
@@ -60,64 +65,70 @@ func (r *replayLog) close(ctx context.Context) error {
 
 func (r *replayLog) run() {
 	defer close(r.done)
-	for first := range r.queue {
-		batch, last := r.gather(first)
-		if len(batch) > 0 {
-			if err := r.write(batch); err != nil {
-				r.ledger.log.Warn("writing replays to the history", slog.Any("err", err), slog.Int("lost", len(batch)))
+	for {
+		select {
+		case first := <-r.queue:
+			r.write(r.gather(first))
+		case <-r.closing:
+			for len(r.queue) > 0 {
+				r.write(r.gather(<-r.queue))
 			}
-		}
-		if last {
 			return
 		}
 	}
 }
 
-// gather takes what comes within the next quarter of a second.
-func (r *replayLog) gather(first replayed) (batch []replayed, last bool) {
-	if first == (replayed{}) {
-		return nil, true
-	}
-	batch = append(batch, first)
+// gather takes what comes within the next quarter of a second, or what is
+// there if the ledger is being closed.
+func (r *replayLog) gather(first replayed) []replayed {
+	batch := []replayed{first}
 	timer := time.NewTimer(replayFlush)
 	defer timer.Stop()
-	for len(batch) < replayBuffer {
+	closing := false
+	for len(batch) < replayBuffer && !(closing && len(r.queue) == 0) {
 		select {
 		case next := <-r.queue:
-			if next == (replayed{}) {
-				return batch, true
-			}
 			batch = append(batch, next)
 		case <-timer.C:
-			return batch, false
+			return batch
+		case <-r.closing:
+			closing = true
 		}
 	}
-	return batch, false
+	return batch
 }
 
-func (r *replayLog) write(batch []replayed) error {
+func (r *replayLog) write(batch []replayed) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	var (
 		scopes, keys, owners []string
 		attempts             []int32
-		times                []time.Time
+		ages                 []float64
 	)
 	for _, b := range batch {
 		scopes, keys, owners = append(scopes, b.id.scope), append(keys, string(b.id.key)), append(owners, b.owner)
-		attempts, times = append(attempts, int32(b.attempt)), append(times, b.at)
+		attempts = append(attempts, int32(b.attempt))
+		// How long ago, and not when: the history has one clock, the database's.
+		ages = append(ages, time.Since(b.at).Seconds())
 	}
-	// The count of a key's replays in the table bounds what is added to it.
-	_, err := r.ledger.pool.Exec(ctx, `
-		INSERT INTO key_history (scope, key, attempt, owner, instance, what, at)
-		SELECT scope, key, attempt, owner, $6, 'replayed', at
-		  FROM (SELECT n.*, row_number() OVER (PARTITION BY scope, key ORDER BY at) +
-		               (SELECT count(*) FROM key_history h
-		                 WHERE h.scope = n.scope AND h.key = n.key AND h.what = 'replayed') AS nth
-		          FROM unnest($1::text[], $2::text[], $3::int[], $4::text[], $5::timestamptz[])
-		               AS n (scope, key, attempt, owner, at)) AS numbered
-		 WHERE nth <= $7
-		 ORDER BY at`,
-		scopes, keys, attempts, owners, times, r.ledger.instance, replaysPerKey)
-	return err
+	_, err := r.ledger.pool.Exec(ctx, insertReplays, scopes, keys, attempts, owners, ages, r.ledger.instance, replaysPerKey)
+	if err != nil {
+		r.ledger.log.Warn("writing replays to the history", slog.Any("err", err), slog.Int("lost", len(batch)))
+	}
 }
+
+// The count of a key's replays in the table bounds what is added to it. A key
+// that the reaper has removed gets none, since nothing would remove them.
+const insertReplays = `
+	INSERT INTO key_history (scope, key, attempt, owner, instance, what, at)
+	SELECT scope, key, attempt, owner, $6, 'replayed', at
+	  FROM (SELECT n.scope, n.key, n.attempt, n.owner, clock_timestamp() - make_interval(secs => n.age) AS at,
+	               row_number() OVER (PARTITION BY n.scope, n.key ORDER BY n.age DESC) +
+	               (SELECT count(*) FROM key_history h
+	                 WHERE h.scope = n.scope AND h.key = n.key AND h.what = 'replayed') AS nth
+	          FROM unnest($1::text[], $2::text[], $3::int[], $4::text[], $5::float8[])
+	               AS n (scope, key, attempt, owner, age)
+	          JOIN idempotency_keys USING (scope, key)) AS numbered
+	 WHERE nth <= $7
+	 ORDER BY at`

@@ -1,5 +1,7 @@
 package idempotency
 
+import "bytes"
+
 // Response is an answer as it is stored under a key, sent, and replayed: the
 // same status and the same bytes each time. Bytes, not jsonb: a column that
 // parses what it stores would answer a replay with other bytes than the first
@@ -15,4 +17,9 @@ type Response struct {
 	// Replayed is true if this call did not produce the answer but read it
 	// from the key's row. It is not stored.
 	Replayed bool
+}
+
+// equal is true if both answers are the same to a client.
+func (r Response) equal(other Response) bool {
+	return r.Status == other.Status && r.Type == other.Type && bytes.Equal(r.Body, other.Body)
 }

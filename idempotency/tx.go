@@ -28,16 +28,24 @@ const transactionTries = 5
 // rollbackTimeout bounds the ROLLBACK of a transaction whose context is done.
 const rollbackTimeout = 2 * time.Second
 
+// commitGrace is how much longer a COMMIT that was sent waits for its answer
+// than the caller does.
+const commitGrace = 2 * time.Second
+
 // Tx is one short transaction on one connection. Statements can be queued, and
 // travel together: BEGIN with the first batch, COMMIT with the last, so that a
 // transaction costs as many round trips as it has decisions, plus one.
 //
 // Exec, Query and QueryRow send what is queued first, and work as those of
 // pgx.Tx do. A Tx is valid within the function it was given to.
+//
+// An error of Flush is final: whatever the function does with it, nothing of
+// the transaction is committed.
 type Tx struct {
 	conn  *pgx.Conn
 	batch *pgx.Batch
 	begun bool
+	err   error // of the first Flush that failed
 }
 
 // Queue adds a statement to the next batch. Its result is read by the callback
@@ -52,11 +60,14 @@ func (tx *Tx) Queue(sql string, args ...any) *pgx.QueuedQuery {
 // error, which it returns.
 func (tx *Tx) Flush(ctx context.Context) error {
 	batch := tx.batch
-	if batch.Len() == 0 {
-		return nil
+	if tx.err != nil || batch.Len() == 0 {
+		return tx.err
 	}
 	tx.batch, tx.begun = &pgx.Batch{}, true
-	return tx.conn.SendBatch(ctx, batch).Close()
+	// Kept, because a fence that found no row is no error to the server: if the
+	// function swallowed it, COMMIT would go through.
+	tx.err = tx.conn.SendBatch(ctx, batch).Close()
+	return tx.err
 }
 
 // Exec sends what is queued, then runs sql.
@@ -88,16 +99,28 @@ type failedRow struct{ err error }
 func (r failedRow) Scan(...any) error { return r.err }
 
 // commit sends what is queued together with COMMIT. An error of the server
-// means that nothing was committed. Any other error means that nobody knows:
-// ErrCommitUnknown.
+// means that nothing was committed, and so does a ctx that is done before. Any
+// other error means that nobody knows: ErrCommitUnknown.
 func (tx *Tx) commit(ctx context.Context) error {
+	err := tx.err
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		tx.rollback(ctx)
+		return err
+	}
+	// pgx closes a connection whose context ends in mid-statement, and so a
+	// hang-up at the wrong moment would put every COMMIT in doubt.
+	ctx, cancel := outlive(ctx, commitGrace)
+	defer cancel()
 	tx.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
 		if tag.String() == "ROLLBACK" {
 			return errRolledBack
 		}
 		return nil
 	})
-	err := tx.Flush(ctx)
+	err = tx.Flush(ctx)
 	if err == nil || errors.Is(err, errRolledBack) {
 		return err
 	}
@@ -112,6 +135,13 @@ func (tx *Tx) commit(ctx context.Context) error {
 // errRolledBack: COMMIT of a transaction that had failed before answers
 // ROLLBACK, without an error.
 var errRolledBack = errors.New("the transaction had failed and was rolled back")
+
+// outlive gives a context that ends grace after ctx does.
+func outlive(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	return longer, func() { stop(); cancel() }
+}
 
 // rollback ends a transaction that failed. If it cannot, the connection is
 // closed, which ends the transaction too: a connection with an open transaction
