@@ -1,6 +1,10 @@
 package view_test
 
-import "payonce/web/view"
+import (
+	"github.com/a-h/templ"
+
+	"payonce/web/view"
+)
 
 // codes are all codes of the API, and one of Stripe's own.
 var codes = []string{
@@ -179,6 +183,53 @@ func policy() view.Policy {
 			{Code: "request_in_progress", Status: "409", SafeNewKey: "no", Do: "Send the same request with the same key again after Retry-After."},
 			{Code: "key_reused", Status: "422", SafeNewKey: "no, while the first runs or is unknown; else yes", Do: "A key stands for one request and cannot carry another one. Nothing was sent to Stripe."},
 			{Code: "outcome_unknown", Status: "503", SafeNewKey: "no", Do: "The card may or may not have been charged. Send the same request with the same key again after Retry-After; never a new key."},
+		},
+	}
+}
+
+// kit shows the parts that no page of the shop uses yet, inside the frame of a lesson.
+func kit() view.Reading {
+	m := reading(1)
+	m.Title = "Parts"
+	m.Content = templ.Join(
+		view.Figure("$392.00", "charged for one $49.00 course", view.Wrong),
+		view.Figure("1", "charge at Stripe", view.Right),
+		view.KeyState("completed"), view.KeyState("in_progress"), view.KeyState("failed_retryable"), view.KeyState("parked"),
+		view.Lease(.68, "41 s left"), view.Lease(0, "lapsed 9 s ago"),
+		view.SwimlaneTable(twoCopies()), view.SwimlaneTable(takeover()),
+		view.Legend([]view.LegendItem{
+			{Kind: view.Select, Text: "SELECT"}, {Kind: view.Insert, Text: "INSERT, claim, record"}, {Kind: view.Call, Text: "call to Stripe"},
+			{Kind: view.Waiting, Text: "waiting"}, {Kind: view.Commit, Text: "COMMIT"}, {Kind: view.Released, Text: "end of the wait"},
+			{Kind: view.Point, Text: "a point inside a call"}, {Kind: view.Leased, Text: "lease, its owner dead"}, {Kind: view.Lapse, Text: "lease lapses"},
+			{Kind: view.Charge, Text: "a charge"}, {Kind: view.Extra, Text: "a charge too many"}, {Kind: view.Replayed, Text: "replayed"},
+			{Kind: view.Told, Text: "told 409"}, {Kind: view.Fail, Text: "error, or killed"},
+		}),
+	)
+	return m
+}
+
+// takeover is a key with two owners, and the client that kept asking.
+func takeover() view.Swimlane {
+	return view.Swimlane{
+		Caption: "Two owners of one key over 80 seconds", First: "Owner", Last: "Outcome", Scale: view.NewScale(68, "s"), Named: true,
+		Lanes: []view.Lane{
+			{
+				Name: "7f3a", Spoken: "Attempt 1: claimed at 0 s, charged at 1.2 s, killed at 11 s; its lease lapsed at 60 s", Outcome: "killed", Wrong: true,
+				Shapes: []view.Shape{
+					{Kind: view.Leased, From: 11, To: 60}, {Kind: view.Call, From: 0, To: 11}, {Kind: view.Insert, From: 0, To: .1},
+					{Kind: view.Charge, From: 1.2}, {Kind: view.Fail, From: 11}, {Kind: view.Lapse, From: 60},
+				},
+				Labels: []view.LaneLabel{{At: 0, Text: "charged", Anchor: "start"}, {At: 11, Text: "killed", Anchor: "middle", Wide: true}, {At: 60, Text: "lease lapses", Anchor: "end"}},
+			},
+			{
+				Name: "c81e", Spoken: "Attempt 2: took over at 63 s, asked Stripe, recorded at 63.3 s", Outcome: "201", Winner: true,
+				Shapes: []view.Shape{{Kind: view.Released, From: 60}, {Kind: view.Insert, From: 63, To: 63.1}, {Kind: view.Call, From: 63.1, To: 63.3}, {Kind: view.Insert, From: 63.3, To: 63.4}},
+				Labels: []view.LaneLabel{{At: 63, Text: "takes over", Anchor: "start", Wide: true}},
+			},
+			{
+				Name: "client", Spoken: "Retried at 16 s and 32 s and was told 409; at 68 s it was replayed", Outcome: "201 replay",
+				Shapes: []view.Shape{{Kind: view.Told, From: 16}, {Kind: view.Told, From: 32}, {Kind: view.Replayed, From: 68}},
+			},
 		},
 	}
 }

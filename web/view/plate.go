@@ -12,7 +12,7 @@ type plate struct {
 var plates = map[string]plate{
 	// Two requests pass through the gap in what should have stopped one of them.
 	"why-select-cannot-answer": {
-		paths: []string{"M10 30H92M10 50H92", "M60 6V22M60 58V74", "M60 26V54"},
+		paths: []string{"M10 30H92M10 50H92", "M60 6V24M60 36V44M60 56V74"},
 		x:     "104", y: "30",
 	},
 	// Eight presses, one wall, one charge.
@@ -27,7 +27,7 @@ var plates = map[string]plate{
 	},
 	// The request arrives, the answer does not.
 	"stripe-in-production": {
-		paths: []string{"M22 8V72M98 8V72", "M22 24H98M92 20L98 24", "M98 52H66M22 52H40"},
+		paths: []string{"M22 8V72M98 8V72", "M22 24H98", "M98 52H66M22 52H40"},
 		x:     "98", y: "24",
 	},
 	// Deliveries cross on their way.

@@ -10,7 +10,7 @@ func (m Receipt) words() Words {
 	case TakenFree:
 		return Words{Title: "The course is yours.", Text: "It is free: no card, and nothing was charged."}
 	case RefundInProgress:
-		return Words{OnItsWay, "Refund on its way, " + m.Returned, "Your refund is being made.", m.Returned + " goes back to " + method + "."}
+		return Words{OnItsWay, "Refund on its way, " + m.Returned, "Your refund is being made.", m.Returned + " goes back to " + method + " as soon as Stripe confirms it."}
 	case RefundedInPart:
 		return Words{
 			PartRefunded, "Charged once, " + m.Returned + " refunded", "The course is yours.",

@@ -47,6 +47,7 @@ func stories() []story {
 		{"policy", view.PolicyPage(policy())},
 		{"closed", view.ClosedPage(view.Closed{Frame: frame(view.OrdersSection), Order: order, Date: "14 November 2026, 10:42", Stamp: "2026-11-14T10:42:00Z"})},
 	}
+	all = append(all, story{"kit", view.ReadingPage(kit())})
 	for _, state := range []view.CourseState{view.CourseForSale, view.CourseFree, view.CourseOpen, view.CourseOwned} {
 		all = append(all, story{"course-" + string(state), view.CoursePage(course(state))})
 	}

@@ -1,0 +1,153 @@
+package view_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+
+	"payonce/web/view"
+)
+
+// answer returns what a page says first, and its money line.
+func answer(t *testing.T, root *html.Node) (h1, charged, words string) {
+	t.Helper()
+	line := only(t, elements(root, withClass("money-line")))
+	return text(only(t, elements(root, named("h1")))), attr(line, "data-charged"), text(line)
+}
+
+// TestEveryOrderPageAnswersWhetherTheCardWasCharged fixes the copy of each state: the title, and the money line.
+func TestEveryOrderPageAnswersWhetherTheCardWasCharged(t *testing.T) {
+	t.Parallel()
+	want := map[string][3]string{
+		"checkout-open":             {"Idempotency, end to end", "no", "Not charged"},
+		"checkout-declined":         {"Your bank declined the card. Nothing was charged.", "no", "Not charged"},
+		"checkout-payment_not_made": {"The payment was not made. Nothing was charged.", "no", "Not charged"},
+		"checkout-provider_busy":    {"Stripe is busy. Nothing was charged.", "no", "Not charged"},
+		"checkout-provider_refused": {"Stripe did not accept our request. Nothing was charged.", "no", "Not charged"},
+		"checking-unknown":          {"We are checking. Do not pay again.", "unknown", "Not known yet"},
+		"checking-unknown-resend":   {"We are checking. Do not pay again.", "unknown", "Not known yet"},
+		"checking-in_progress":      {"This payment is already on its way. Do not pay again.", "unknown", "Not known yet"},
+		"checking-processing":       {"Your payment is on its way.", "processing", "On its way, not settled yet"},
+		"checking-requires_action":  {"Your bank asks you to confirm.", "no", "Not charged. Your bank is asking you."},
+		"checking-closing":          {"This order is being closed. Do not pay for it.", "unknown", "Not known yet"},
+		"checking-needs_person":     {"We could not confirm this payment yet. Do not pay again.", "unknown", "Not known yet"},
+		"receipt-paid":              {"The course is yours.", "yes", "Charged once"},
+		"receipt-already-paid":      {"You have already paid for this.", "yes", "Charged once, earlier. Not charged again."},
+		"receipt-refund-failed":     {"The course is yours.", "yes", "Charged once"},
+		"receipt-refunding":         {"Your refund is being made.", "processing", "Refund on its way, $49.00"},
+		"receipt-part_refunded":     {"The course is yours.", "part", "Charged once, $19.00 refunded"},
+		"receipt-refunded":          {"The money goes back.", "refunded", "Refunded, $49.00"},
+		"closed":                    {"This order is closed.", "no", "Not charged"},
+	}
+	pages := map[string]*html.Node{}
+	for _, story := range stories() {
+		pages[story.name] = parse(t, renderPage(t, story.page))
+	}
+	for name, row := range want {
+		require.Contains(t, pages, name)
+		h1, charged, words := answer(t, pages[name])
+		require.Equal(t, row, [3]string{h1, charged, words}, name)
+	}
+	for name := range pages {
+		if _, ok := want[name]; !ok && !strings.HasSuffix(name, "-replayed") {
+			require.NotRegexp(t, "^(checkout|checking|receipt-[^f]|closed)", name, "a state whose answer is not checked")
+		}
+	}
+}
+
+func TestAReplaySaysThatItIsOne(t *testing.T) {
+	t.Parallel()
+	for name, words := range map[string]string{
+		"receipt-paid-replayed":      "The same payment arrived again and got the recorded answer. Your card was charged $49.00, once.",
+		"receipt-free-replayed":      "There is one order, and nothing was charged.",
+		"receipt-refunded-replayed":  "Nothing was done a second time.",
+		"checkout-declined-replayed": "The card was not asked again.",
+	} {
+		found := false
+		for _, story := range stories() {
+			if story.name == name {
+				found = true
+				page := text(parse(t, renderPage(t, story.page)))
+				require.Contains(t, page, "This was a replay of your first submission.")
+				require.Contains(t, page, words)
+			}
+		}
+		require.True(t, found, name)
+	}
+}
+
+func TestAnUnknownOutcomeOffersNothingButTheSamePayment(t *testing.T) {
+	t.Parallel()
+	m := checking(view.OutcomeUnknown)
+	m.Resend = &view.Resend{Key: "the-same-key", Method: "pm_sim_reply_lost"}
+	root := parse(t, renderPage(t, view.CheckingPage(m)))
+
+	form := only(t, elements(root, named("form")))
+	require.Equal(t, "/orders/"+m.Order.ID+"/payments", attr(form, "action"))
+	sent := map[string]string{}
+	for _, field := range elements(form, named("input")) {
+		require.Equal(t, "hidden", attr(field, "type"))
+		sent[attr(field, "name")] = attr(field, "value")
+	}
+	require.Equal(t, map[string]string{"idempotency_key": "the-same-key", "payment_method": "pm_sim_reply_lost"}, sent)
+	require.NotContains(t, text(root), "We keep asking", "nobody asks while the buyer is offered to")
+
+	m.Resend = nil
+	root = parse(t, renderPage(t, view.CheckingPage(m)))
+	require.Empty(t, elements(root, named("form")))
+	require.Contains(t, text(root), "We keep asking until we know.")
+}
+
+func TestAStateThatIsNotKnownDoesNoHarm(t *testing.T) {
+	t.Parallel()
+	h1, charged, _ := answer(t, parse(t, renderPage(t, view.CheckingPage(checking("something new")))))
+	require.Equal(t, "We are checking. Do not pay again.", h1)
+	require.Equal(t, "unknown", charged)
+}
+
+func TestThePaymentFormSendsTheChosenMethod(t *testing.T) {
+	t.Parallel()
+	root := parse(t, renderPage(t, view.CheckoutPage(checkout(view.NoOutcome))))
+	form := only(t, elements(root, named("form")))
+	require.Equal(t, "/orders/"+order.ID+"/payments", attr(form, "action"))
+	radios := elements(form, func(n *html.Node) bool { return attr(n, "type") == "radio" })
+	require.Len(t, radios, len(checkout(view.NoOutcome).Methods)+len(checkout(view.NoOutcome).Faults))
+	var chosen []string
+	for _, radio := range radios {
+		require.Equal(t, "payment_method", attr(radio, "name"))
+		if _, ok := lookup(radio, "checked"); ok {
+			chosen = append(chosen, attr(radio, "value"))
+		}
+	}
+	require.Equal(t, []string{"pm_card_visa"}, chosen)
+}
+
+func TestTheRefundFormSendsTheWholeAmount(t *testing.T) {
+	t.Parallel()
+	root := parse(t, renderPage(t, view.ReceiptPage(receipt(view.Paid))))
+	form := only(t, elements(root, named("form")))
+	require.Equal(t, "/payments/pay_4QN8W1ZC6J/refunds", attr(form, "action"))
+	sent := map[string]string{}
+	for _, field := range elements(form, named("input")) {
+		sent[attr(field, "name")] = attr(field, "value")
+	}
+	require.Equal(t, map[string]string{"idempotency_key": "01JDZ8REFUNDKEY", "amount": "4900"}, sent)
+}
+
+func TestProblemWordsCoverEveryCodeAndNameNoMoneyWhereNoneWasAsked(t *testing.T) {
+	t.Parallel()
+	for _, code := range codes {
+		words := view.ProblemWords(code, true)
+		require.NotEmpty(t, words.Title, code)
+		require.NotEmpty(t, words.Text, code)
+		require.NotEmpty(t, words.Money, code)
+		require.NotEmpty(t, words.Charged, code)
+		require.Empty(t, view.ProblemWords(code, false).Money, code)
+	}
+	require.Contains(t, view.ProblemWords("insufficient_funds", true).Text, "It reports insufficient funds.")
+	for _, secret := range []string{"lost_card", "stolen_card", "fraudulent", "pickup_card", "no_such_code", ""} {
+		require.Equal(t, view.DeclineWords("generic_decline"), view.DeclineWords(secret), "a thief must not read what the bank knows")
+	}
+}
