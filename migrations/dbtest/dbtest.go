@@ -43,13 +43,17 @@ func New(t testing.TB, options ...Option) *pgxpool.Pool {
 	if err != nil {
 		t.Fatalf("dbtest: opening a pool: %v", err)
 	}
-	t.Cleanup(func() { closePool(t, pool) })
+	t.Cleanup(func() { closePool(t, pool, patience) })
 	return pool
 }
 
+// patience is how long connections may stay in use after the test: what runs in
+// its background ends with its context, which has just ended.
+const patience = 10 * time.Second
+
 // closePool closes the pool. Close waits for connections that are in use, and
 // a test that leaks one would hang here for ever.
-func closePool(t testing.TB, pool *pgxpool.Pool) {
+func closePool(t testing.TB, pool *pgxpool.Pool, patience time.Duration) {
 	t.Helper()
 	closed := make(chan struct{})
 	go func() {
@@ -58,7 +62,7 @@ func closePool(t testing.TB, pool *pgxpool.Pool) {
 	}()
 	select {
 	case <-closed:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Errorf("dbtest: the test has not given back %d connections", pool.Stat().AcquiredConns())
 	}
 }

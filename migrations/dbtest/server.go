@@ -22,6 +22,7 @@ import (
 // server is the PostgreSQL that this process's tests use.
 type server struct {
 	base  *url.URL
+	local *localpg.Server // nil when the server is somebody else's
 	admin *pgxpool.Pool
 	// owner is what the names of this process's databases begin with, and the
 	// application_name of a session that lives as long as the process: a
@@ -30,6 +31,10 @@ type server struct {
 	session  *pgx.Conn
 	template string
 	clones   atomic.Int64
+	// local is this process's hold on the local server. Without a reference it
+	// would be collected, its lock file closed, and the server stopped under
+	// the tests.
+	local *localpg.Server
 }
 
 var (
@@ -51,13 +56,13 @@ func shared(ctx context.Context) (*server, error) {
 // open connects to the server, removes what dead processes have left there,
 // and sees to it that the template exists.
 func open(ctx context.Context, template string) (*server, error) {
-	base, err := baseURL(ctx)
+	base, local, err := baseURL(ctx)
 	if err != nil {
 		return nil, err
 	}
 	random := make([]byte, 4)
 	_, _ = rand.Read(random) // never fails, see its documentation
-	s := &server{base: base, owner: prefix + hex.EncodeToString(random), template: template}
+	s := &server{base: base, local: local, owner: prefix + hex.EncodeToString(random), template: template, local: local}
 
 	config, err := pgx.ParseConfig(base.String())
 	if err != nil {
@@ -79,22 +84,24 @@ func open(ctx context.Context, template string) (*server, error) {
 	return s, nil
 }
 
-// baseURL returns the URL of the server, on a database that tests leave alone.
-func baseURL(ctx context.Context) (*url.URL, error) {
+// baseURL returns the URL of the server, on a database that tests leave alone,
+// and the local server if it is one.
+func baseURL(ctx context.Context) (*url.URL, *localpg.Server, error) {
 	given := cmp.Or(os.Getenv("TEST_DATABASE_URL"), os.Getenv("DATABASE_URL"))
 	if given == "" {
 		local, err := startLocal(ctx)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		given = local.URL("postgres")
+		base, err := url.Parse(local.URL("postgres"))
+		return base, local, err
 	}
-	base, err := url.Parse(given)
-	if err != nil || base.Host == "" && base.Query().Get("host") == "" {
+	base, err = url.Parse(given)
+	if err != nil || base.Scheme == "" {
 		// Not err: it quotes the URL, and with it the password.
-		return nil, errors.New("TEST_DATABASE_URL or DATABASE_URL is not of the form postgres://user:password@host/database")
+		return nil, nil, errors.New("TEST_DATABASE_URL or DATABASE_URL is not of the form postgres://user:password@host/database")
 	}
-	return base, nil
+	return base, nil, nil
 }
 
 func startLocal(ctx context.Context) (*localpg.Server, error) {
@@ -112,6 +119,16 @@ func startLocal(ctx context.Context) (*localpg.Server, error) {
 		return nil, err
 	}
 	return local, watch(dir)
+}
+
+// close gives the server up, for which the end of the process does as well.
+func (s *server) close(ctx context.Context) error {
+	s.admin.Close()
+	err := s.session.Close(ctx)
+	if s.local != nil {
+		err = errors.Join(err, s.local.Stop(ctx))
+	}
+	return err
 }
 
 // url returns the URL of a database on the server.

@@ -67,7 +67,16 @@ func (s *server) ensureTemplate(ctx context.Context) error {
 // a small database, as long as nobody waits for the disk.
 func (s *server) clone(ctx context.Context, template string) (name string, err error) {
 	name = fmt.Sprintf("%s_%d", s.owner, s.clones.Add(1))
-	_, err = s.admin.Exec(ctx, "CREATE DATABASE "+quote(name)+" TEMPLATE "+quote(template)+" STRATEGY FILE_COPY")
+	create := "CREATE DATABASE " + quote(name) + " TEMPLATE " + quote(template) + " STRATEGY FILE_COPY"
+	_, err = s.admin.Exec(ctx, create)
+	if sqlState(err) == invalidCatalogName {
+		// Programs with other migrations have made their templates since, and
+		// ours was one too many.
+		if err := s.ensureTemplate(ctx); err != nil {
+			return "", err
+		}
+		_, err = s.admin.Exec(ctx, create)
+	}
 	if err != nil {
 		return "", fmt.Errorf("cloning the template: %w", err)
 	}
@@ -84,11 +93,11 @@ func (s *server) drop(ctx context.Context, name string) error {
 // sweep drops the databases of processes that ended without doing so.
 func (s *server) sweep(ctx context.Context) error {
 	const abandonedSQL = `
-		SELECT datname FROM pg_database
-		WHERE datname ~ ('^' || $1 || '[0-9a-f]{8}_')
+		SELECT d.datname FROM pg_database d
+		WHERE d.datname ~ ('^' || $1 || '[0-9a-f]{8}_')
 		  AND NOT EXISTS (
-			SELECT FROM pg_stat_activity
-			WHERE application_name = substring(datname FROM '^' || $1 || '[0-9a-f]{8}'))`
+			SELECT FROM pg_stat_activity a
+			WHERE a.application_name = substring(d.datname FROM '^' || $1 || '[0-9a-f]{8}'))`
 	return s.dropAll(ctx, abandonedSQL, prefix)
 }
 
@@ -110,15 +119,25 @@ func (s *server) dropAll(ctx context.Context, query string, args ...any) error {
 	}
 	for _, name := range names {
 		err := s.drop(ctx, name)
-		var pgErr *pgconn.PgError
-		if errors.As(err, &pgErr) && pgErr.Code == "55006" { // object_in_use: being cloned
-			continue
-		}
-		if err != nil {
+		if err != nil && sqlState(err) != objectInUse { // being cloned
 			return err
 		}
 	}
 	return nil
+}
+
+// SQLSTATEs: https://www.postgresql.org/docs/current/errcodes-appendix.html
+const (
+	invalidCatalogName = "3D000"
+	objectInUse        = "55006"
+)
+
+func sqlState(err error) string {
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		return pgErr.Code
+	}
+	return ""
 }
 
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
