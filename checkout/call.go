@@ -12,6 +12,7 @@ import (
 	"payonce/idempotency"
 )
 
+// pgxRow is what a callback of a queued statement reads its row from.
 type pgxRow = pgx.Row
 
 // The recovery points after idempotency.PointClaimed.
