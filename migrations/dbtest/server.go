@@ -31,10 +31,6 @@ type server struct {
 	session  *pgx.Conn
 	template string
 	clones   atomic.Int64
-	// local is this process's hold on the local server. Without a reference it
-	// would be collected, its lock file closed, and the server stopped under
-	// the tests.
-	local *localpg.Server
 }
 
 var (
@@ -62,7 +58,7 @@ func open(ctx context.Context, template string) (*server, error) {
 	}
 	random := make([]byte, 4)
 	_, _ = rand.Read(random) // never fails, see its documentation
-	s := &server{base: base, local: local, owner: prefix + hex.EncodeToString(random), template: template, local: local}
+	s := &server{base: base, local: local, owner: prefix + hex.EncodeToString(random), template: template}
 
 	config, err := pgx.ParseConfig(base.String())
 	if err != nil {
@@ -96,7 +92,7 @@ func baseURL(ctx context.Context) (*url.URL, *localpg.Server, error) {
 		base, err := url.Parse(local.URL("postgres"))
 		return base, local, err
 	}
-	base, err = url.Parse(given)
+	base, err := url.Parse(given)
 	if err != nil || base.Scheme == "" {
 		// Not err: it quotes the URL, and with it the password.
 		return nil, nil, errors.New("TEST_DATABASE_URL or DATABASE_URL is not of the form postgres://user:password@host/database")
