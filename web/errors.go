@@ -132,19 +132,19 @@ func failureOf(err error) failure {
 	return f
 }
 
-// tellFirst says what became of the request that has the key. Until that is
-// certain no new key is safe: the outcome is unknown while it runs, and a 202
-// stands for money that may still come.
+// tellFirst says what became of the request that has the key. Until that has
+// ended for good no new key is safe.
 func (f *failure) tellFirst(e *idempotency.ReusedError) {
+	if !e.Settled() {
+		f.SafeNewKey, f.PaymentKey = false, ""
+	}
 	switch {
 	case e.Status == idempotency.InProgress:
 		f.Detail += " The request that has this key is running, or its outcome is not known yet: send that one again, or read the order, and use no new key before."
-		f.SafeNewKey, f.PaymentKey = false, ""
 	case e.Status == idempotency.FailedRetryable:
 		f.Detail += " The request that has this key was not carried out."
 	case e.ResponseStatus == http.StatusAccepted:
 		f.Detail += " The request that has this key was answered with 202 and its money may still come: read the order, and use no new key before."
-		f.SafeNewKey, f.PaymentKey = false, ""
 	case e.ResponseStatus != 0:
 		f.Detail += " The request that has this key was answered with " + strconv.Itoa(e.ResponseStatus) + "."
 	}

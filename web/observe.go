@@ -70,7 +70,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 // routeOf names the route without what the client put into it, so that the
 // metrics do not grow with every address that somebody tries.
 func (s *Server) routeOf(c echo.Context) string {
-	if s.routes[c.Path()] {
+	if s.paths[c.Path()] {
 		return c.Path()
 	}
 	return "none"

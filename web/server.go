@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -123,7 +124,8 @@ type Server struct {
 	session *session
 	origins *http.CrossOriginProtection
 	metrics *metrics
-	routes  map[string]bool
+	routes  []string
+	paths   map[string]bool
 	policy  policyView
 }
 
@@ -144,10 +146,9 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Policy.check(); err != nil {
 		return nil, err
 	}
-	public, err := url.Parse(cfg.PublicURL)
-	if err != nil || (public.Scheme != "http" && public.Scheme != "https") || public.Host == "" ||
-		(public.Path != "" && public.Path != "/") || public.RawQuery != "" || public.Fragment != "" || public.User != nil {
-		return nil, fmt.Errorf("web: PublicURL is %q, and must be a scheme and a host, such as https://shop.example", cfg.PublicURL)
+	public, err := publicOrigin(cfg.PublicURL)
+	if err != nil {
+		return nil, err
 	}
 	origins := http.NewCrossOriginProtection()
 	if err := origins.AddTrustedOrigin(public.Scheme + "://" + public.Host); err != nil {
@@ -176,9 +177,10 @@ func New(cfg Config) (*Server, error) {
 	e := echo.New()
 	e.HTTPErrorHandler = s.fail
 	s.route(e)
-	s.routes = map[string]bool{}
+	s.paths = map[string]bool{}
 	for _, r := range e.Routes() {
-		s.routes[r.Path] = true
+		s.paths[r.Path] = true
+		s.routes = append(s.routes, r.Method+" "+r.Path)
 	}
 	s.handler = e
 	if cfg.Tracing {
@@ -189,6 +191,24 @@ func New(cfg Config) (*Server, error) {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// Routes lists what is served, such as "POST /orders/:id/payments", for whoever
+// describes or audits it.
+func (s *Server) Routes() []string { return slices.Sorted(slices.Values(s.routes)) }
+
+// publicOrigin reads Config.PublicURL. Its error repeats no password.
+func publicOrigin(text string) (*url.URL, error) {
+	const shape = "and must be a scheme and a host, such as https://shop.example"
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, errors.New("web: PublicURL cannot be read, " + shape)
+	}
+	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil ||
+		(u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("web: PublicURL is %q, %s", u.Redacted(), shape)
+	}
+	return u, nil
+}
 
 func (p Policy) check() error {
 	for _, f := range []struct {

@@ -1,0 +1,53 @@
+package web_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"payonce/web"
+)
+
+// TestNewRefuses: a mistake in the configuration is found at the start, and
+// named.
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		mistake func(*web.Config)
+		says    string
+	}{
+		"no service":             {func(c *web.Config) { c.Service = nil }, "Service"},
+		"no secret":              {func(c *web.Config) { c.SessionSecret = nil }, "SessionSecret"},
+		"a short secret":         {func(c *web.Config) { c.SessionSecret = secret[:31] }, "SessionSecret"},
+		"no address":             {func(c *web.Config) { c.PublicURL = "" }, "PublicURL"},
+		"an address without one": {func(c *web.Config) { c.PublicURL = "shop.test" }, "PublicURL"},
+		"an address with a path": {func(c *web.Config) { c.PublicURL = "https://shop.test/courses" }, "PublicURL"},
+		"an address of a file":   {func(c *web.Config) { c.PublicURL = "file:///etc" }, "PublicURL"},
+		"a password":             {func(c *web.Config) { c.PublicURL = "https://a:b@shop.test" }, "PublicURL"},
+		"no kind of money":       {func(c *web.Config) { c.Stripe = "" }, "Stripe"},
+		"another kind of money":  {func(c *web.Config) { c.Stripe = "paypal" }, "Stripe"},
+		"a demo with real money": {func(c *web.Config) { c.Stripe = web.StripeLive }, "Demo"},
+		"no lease":               {func(c *web.Config) { c.Policy.Lease = 0 }, "Policy.Lease"},
+		"a negative retention":   {func(c *web.Config) { c.Policy.Retention = -time.Hour }, "Policy.Retention"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := config(&fake{})
+			row.mistake(&c)
+			_, err := web.New(c)
+			require.ErrorContains(t, err, row.says)
+			require.NotContains(t, err.Error(), "a:b@", "a password")
+		})
+	}
+}
+
+func TestNewFillsInWhatIsOptional(t *testing.T) {
+	t.Parallel()
+	server, err := web.New(web.Config{
+		Service: &fake{}, SessionSecret: secret, PublicURL: "https://shop.test/", Stripe: web.StripeLive, Policy: figures,
+	})
+	require.NoError(t, err)
+	require.Contains(t, server.Routes(), "POST /orders/:id/payments")
+	require.NotContains(t, server.Routes(), "POST /session")
+}
