@@ -19,19 +19,19 @@ const (
 	withVisa = `{"payment_method":"pm_card_visa"}`
 )
 
-// TestBadInput: what is refused before the Service is called. So nothing is
-// claimed, nothing is stored and nothing is sent to Stripe, and the same key
-// may be sent again.
-func TestBadInput(t *testing.T) {
-	t.Parallel()
+// badInput is a request that is refused before anything is claimed.
+type badInput struct {
+	given  string
+	when   *http.Request
+	expect int
+	code   string
+	field  string
+}
+
+// badInputs are those that the web refuses by itself.
+func badInputs() []badInput {
 	long := strings.Repeat("x", 255)
-	for _, row := range []struct {
-		given  string
-		when   *http.Request
-		expect int
-		code   string
-		field  string
-	}{
+	return []badInput{
 		// The key, as a program sends it.
 		{"no key", post(payments, withVisa, key()), 400, "key_missing", "Idempotency-Key"},
 		{"an empty key", post(payments, withVisa, key("")), 400, "key_missing", "Idempotency-Key"},
@@ -138,7 +138,15 @@ func TestBadInput(t *testing.T) {
 		{"an order's id that climbs", post("/orders/..%2f..%2fetc/payments", withVisa), 404, "not_found", ""},
 		{"a payment's id of 65 bytes", post("/payments/"+strings.Repeat("x", 65)+"/refunds", `{"amount":1}`), 404, "not_found", ""},
 		{"a payment's id that is not UTF-8", post("/payments/%ff/refunds", `{"amount":1}`), 404, "not_found", ""},
-	} {
+	}
+}
+
+// TestBadInput: what is refused before the Service is called. So nothing is
+// claimed, nothing is stored and nothing is sent to Stripe, and the same key
+// may be sent again.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	for _, row := range badInputs() {
 		t.Run(row.given, func(t *testing.T) {
 			t.Parallel()
 			s := open(t)
