@@ -244,7 +244,8 @@ const (
 	retake = `
 	UPDATE idempotency_keys
 	   SET owner = $3, lease_until = clock_timestamp() + $4::interval, attempt = attempt + 1, takeovers = 0,
-	       status = 'in_progress', claimed_at = clock_timestamp(), completed_at = NULL, recovery_point = 'claimed'
+	       status = 'in_progress', claimed_at = clock_timestamp(), completed_at = NULL, recovery_point = 'claimed',
+	       completer_tries = 0
 	 WHERE scope = $1 AND key = $2 AND operation = $5 AND request_hash = $6
 	   AND status = 'failed_retryable'` + returning
 )

@@ -178,17 +178,8 @@ func oneOwns(t *testing.T, workers int, conns int32) {
 			answers[w] = *answer
 		}
 	})
-	fresh := 0
-	for w := range workers {
-		require.NoError(t, errs[w])
-		require.Equal(t, 201, answers[w].Status)
-		require.Equal(t, answers[0].Body, answers[w].Body)
-		if !answers[w].Replayed {
-			fresh++
-		}
-	}
+	requireOneFresh(t, answers, errs)
 	require.EqualValues(t, 1, effects.Load(), "side effects")
-	require.Equal(t, 1, fresh, "fresh answers")
 	require.Equal(t, 1, d.charges("k"), "recorded side effects")
 }
 
@@ -200,8 +191,7 @@ func vanish(d *database, p *proxy, times int32) *atomic.Int32 {
 		switch {
 		case r.has("INSERT INTO idempotency_keys"):
 			if inserts.Add(1) <= times {
-				d.exec(`INSERT INTO idempotency_keys (scope, key, operation, request_hash, status, owner, lease_until)
-					VALUES ('acct_1', 'k', 'ghost', sha256('ghost'), 'in_progress', 'ghost', clock_timestamp() + interval '1 minute')`)
+				insertGhost(d)
 			}
 		case r.has("FROM idempotency_keys"):
 			d.exec(`DELETE FROM idempotency_keys WHERE owner = 'ghost'`)
@@ -209,4 +199,10 @@ func vanish(d *database, p *proxy, times int32) *atomic.Int32 {
 		return passes
 	})
 	return &inserts
+}
+
+// insertGhost gives the key to an owner who is soon gone.
+func insertGhost(d *database) {
+	d.exec(`INSERT INTO idempotency_keys (scope, key, operation, request_hash, status, owner, lease_until)
+		VALUES ('acct_1', 'k', 'ghost', sha256('ghost'), 'in_progress', 'ghost', clock_timestamp() + interval '1 minute')`)
 }

@@ -11,6 +11,7 @@ CREATE TABLE idempotency_keys (
     owner           text        NOT NULL,
     attempt         integer     NOT NULL DEFAULT 1,
     takeovers       integer     NOT NULL DEFAULT 0,
+    completer_tries integer     NOT NULL DEFAULT 0,
     claimed_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     lease_until     timestamptz,
     params          bytea,
