@@ -58,6 +58,7 @@ func newHTTPClient(wrap func(http.RoundTripper) http.RoundTripper) *http.Client 
 		MaxIdleConnsPerHost: idleConns,
 		IdleConnTimeout:     idleTimeout,
 		// HTTP/2 repeats requests by rules of its own (GOAWAY, REFUSED_STREAM).
+		// Without this line it is off only as a side effect of DialContext.
 		Protocols: http1(),
 	}
 	if wrap != nil {

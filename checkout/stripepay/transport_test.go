@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,9 +55,8 @@ func TestNotSentMeansThatNothingLeft(t *testing.T) {
 	for name, call := range calls {
 		t.Run(name+"/refused connection", func(t *testing.T) {
 			t.Parallel()
-			s := httptest.NewServer(http.NotFoundHandler())
-			s.Close()
-			err := call(t.Context(), provider(t, s.URL))
+			// A port that nobody is given by chance, as a just closed one may be.
+			err := call(t.Context(), provider(t, "http://127.0.0.1:1"))
 			require.Equal(t, checkout.FaultNotSent, faulted(t, err).Fault)
 			var dial *net.OpError
 			require.ErrorAs(t, err, &dial)
@@ -189,6 +189,62 @@ func TestWrapSeesEachRequestOnce(t *testing.T) {
 	_, err = confirm(t.Context(), p)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, sent.Load())
+}
+
+// TestHTTP2IsNotSpoken: it has retries of its own.
+func TestHTTP2IsNotSpoken(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 1 {
+			w.WriteHeader(http.StatusHTTPVersionNotSupported)
+			return
+		}
+		says(200, pi("succeeded", ""))(w, r)
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	p, err := stripepay.New(stripepay.Config{SecretKey: "sk_test_1", Base: s.URL, Wrap: func(next http.RoundTripper) http.RoundTripper {
+		next.(*http.Transport).TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+		return next
+	}})
+	require.NoError(t, err)
+	_, err = confirm(t.Context(), p)
+	require.NoError(t, err)
+}
+
+// TestSDKTellsNobody: it would print undecodable answers, client secrets
+// included, and report the times of earlier calls to Stripe. Not parallel: it
+// borrows the standard outputs.
+func TestSDKTellsNobody(t *testing.T) {
+	printed, err := os.CreateTemp(t.TempDir(), "printed")
+	require.NoError(t, err)
+	defer printed.Close()
+	stdout, stderr := os.Stdout, os.Stderr
+	os.Stdout, os.Stderr = printed, printed
+	defer func() { os.Stdout, os.Stderr = stdout, stderr }()
+
+	var told []string
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		told = append(told, r.Header.Values("X-Stripe-Client-Telemetry")...)
+		if len(r.Header.Values("Idempotency-Key")) == 0 {
+			says(200, pi("succeeded", ""))(w, r)
+			return
+		}
+		says(502, "<html>"+secret)(w, r)
+	})
+	p := provider(t, s.URL)
+	for range 2 {
+		_, err = p.Intent(t.Context(), "pi_1")
+		require.NoError(t, err)
+	}
+	_, err = confirm(t.Context(), p)
+	require.Error(t, err)
+
+	require.Empty(t, told)
+	text, err := os.ReadFile(printed.Name())
+	require.NoError(t, err)
+	require.Empty(t, string(text))
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)
