@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -137,6 +138,19 @@ func TestUse(t *testing.T) {
 		}
 		group.Wait()
 		require.Zero(t, running.Load())
+	})
+
+	t.Run("AHoldThatIsForgottenStays", func(t *testing.T) {
+		t.Parallel()
+		folder := openFolder(t)
+		_, err := folder.Use(t.Context(), lockName, nothing)
+		require.NoError(t, err)
+		// Twice: the first finds the file, the second runs after it was closed.
+		runtime.GC()
+		runtime.GC()
+		unused, err := folder.unused(t.Context(), func() error { return nil })
+		require.NoError(t, err)
+		require.False(t, unused)
 	})
 
 	t.Run("NamesAreIndependent", func(t *testing.T) {

@@ -47,6 +47,7 @@ func TestStopWhenIdle(t *testing.T) {
 		require.Equal(t, 1, query[int](t, server.URL(""), "SELECT 1"))
 		// As when a test program ends, which never calls Stop.
 		server.use.lock.release()
+		held.Delete(server.use.lock)
 		require.NoError(t, <-done)
 		requireRunning(t, dir, false)
 		watched, err = folder.Watched()

@@ -92,8 +92,10 @@ func newHolder(t *testing.T, who account, o Options) *holder {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		_ = stdin.Close()
-		_ = cmd.Wait()
+		if cmd.ProcessState == nil { // the test has failed in between
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			_ = cmd.Wait()
+		}
 	})
 	return &holder{cmd: cmd, stdin: stdin, out: bufio.NewReader(stdout)}
 }
@@ -233,7 +235,7 @@ func stoppedDir(t *testing.T) string {
 	return dir
 }
 
-// start starts a server in a folder and stops it at the end of the test.
+// start starts a server in a folder. The test stops it, or else emptyDir.
 func start(t *testing.T, dir string) *Server {
 	t.Helper()
 	server, err := Start(t.Context(), Options{DataDir: dir})

@@ -134,6 +134,9 @@ func TestStart(t *testing.T) {
 		require.NoError(t, err)
 		writePidFile(t, dir, p.pid, p.port)
 
+		answered, err := c.answers(t.Context(), theirs.port, theirs.password)
+		require.NoError(t, err)
+		require.False(t, answered)
 		ours := start(t, dir)
 		require.NotEqual(t, theirs.port, ours.port)
 		require.Equal(t, c.dir, query[string](t, ours.URL(""), "SHOW data_directory"))

@@ -5,6 +5,7 @@ package localpg
 import (
 	"context"
 	"path/filepath"
+	"sync"
 )
 
 // Use is this process's hold on a server that the processes of a folder share.
@@ -14,6 +15,11 @@ type Use struct {
 	name   string
 	lock   *lockFile
 }
+
+// held refers to the locks of this process's holds. Without it a program that
+// has forgotten its Server, since it only needs the URL, would lose the hold to
+// the garbage collector, which closes files that nobody refers to.
+var held sync.Map
 
 // Use takes a hold on the server called name. It calls start under a lock that
 // only one process of the folder has at a time, start and stop included: start
@@ -36,6 +42,7 @@ func (f *Folder) Use(ctx context.Context, name string, start func(context.Contex
 			return err
 		}
 		u.lock = lock
+		held.Store(lock, nil)
 		return nil
 	})
 	if err != nil {
@@ -49,7 +56,10 @@ func (f *Folder) Use(ctx context.Context, name string, start func(context.Contex
 // for the lock ends with ctx, the hold is given up and the server is left to
 // the next user.
 func (u *Use) Release(ctx context.Context, stop func(context.Context) error) error {
-	defer u.lock.release()
+	defer func() {
+		held.Delete(u.lock)
+		u.lock.release()
+	}()
 	return u.folder.alone(ctx, u.name, func() error {
 		last, err := u.lock.tryExclusive()
 		if err != nil || !last {
