@@ -36,7 +36,7 @@ type call struct {
 	faultName   string
 	failure     *Failure
 	lost        bool // the answer is to be dropped
-	rules       []*Active
+	rules       []*ActiveRule
 	urgent      []string // ids of deliveries to send before the answer
 }
 

@@ -11,7 +11,7 @@ import (
 func (s *Server) ruleRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /_sim/rules", func(w http.ResponseWriter, _ *http.Request) {
 		s.mu.Lock()
-		rules := append([]*Active{}, s.rules...)
+		rules := append([]*ActiveRule{}, s.rules...)
 		s.mu.Unlock()
 		writeJSON(w, http.StatusOK, rules)
 	})
@@ -22,11 +22,11 @@ func (s *Server) ruleRoutes(mux *http.ServeMux) {
 			writeResult(w, active, err)
 		}
 	})
-	mux.HandleFunc("GET /_sim/rules/{id}", s.onRule(func(*Active) {}))
+	mux.HandleFunc("GET /_sim/rules/{id}", s.onRule(func(*ActiveRule) {}))
 	mux.HandleFunc("POST /_sim/rules/{id}/wait", s.waitRule)
-	mux.HandleFunc("POST /_sim/rules/{id}/release", s.onRule((*Active).Release))
-	mux.HandleFunc("POST /_sim/rules/{id}/break", s.onRule((*Active).Break))
-	mux.HandleFunc("DELETE /_sim/rules/{id}", s.onRule((*Active).Remove))
+	mux.HandleFunc("POST /_sim/rules/{id}/release", s.onRule((*ActiveRule).Release))
+	mux.HandleFunc("POST /_sim/rules/{id}/break", s.onRule((*ActiveRule).Break))
+	mux.HandleFunc("DELETE /_sim/rules/{id}", s.onRule((*ActiveRule).Remove))
 
 	mux.HandleFunc("GET /_sim/delivery_rules", func(w http.ResponseWriter, _ *http.Request) {
 		s.mu.Lock()
@@ -48,7 +48,7 @@ func (s *Server) ruleRoutes(mux *http.ServeMux) {
 var errNoRule = errors.New("no such rule")
 
 // onRule does something to the rule named in the path, then answers the rule.
-func (s *Server) onRule(f func(*Active)) http.HandlerFunc {
+func (s *Server) onRule(f func(*ActiveRule)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		rule := s.Rule(r.PathValue("id"))
 		if rule == nil {

@@ -159,14 +159,14 @@ func (c *client) charges(id string) int {
 }
 
 // wait returns when the rule has acted on n calls.
-func wait(t *testing.T, rule *stripesim.Active, n int) {
+func wait(t *testing.T, rule *stripesim.ActiveRule, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	require.NoError(t, rule.Wait(ctx, n), fmt.Sprintf("rule %s", rule.ID()))
 }
 
-func (c *client) rule(rule stripesim.Rule) *stripesim.Active {
+func (c *client) rule(rule stripesim.Rule) *stripesim.ActiveRule {
 	c.t.Helper()
 	active, err := c.sim.Add(rule)
 	require.NoError(c.t, err)

@@ -12,7 +12,9 @@ import (
 func TestPaymentIntentMovesAsStripesDoes(t *testing.T) {
 	t.Parallel()
 	c := start(t, stripesim.Config{})
-	confirm := func(id string, pairs ...string) reply { return c.post("/v1/payment_intents/"+id+"/confirm", "", pairs...) }
+	confirm := func(id string, pairs ...string) reply {
+		return c.post("/v1/payment_intents/"+id+"/confirm", "", pairs...)
+	}
 	cancel := func(id string) reply { return c.post("/v1/payment_intents/"+id+"/cancel", "") }
 	capture := func(id string, pairs ...string) reply {
 		return c.post("/v1/payment_intents/"+id+"/capture", "", pairs...)

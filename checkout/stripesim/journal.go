@@ -140,9 +140,13 @@ func (j *journal) sync() error {
 	return nil
 }
 
+// close gives the file back. What is appended afterwards fails; closing again does nothing.
 func (j *journal) close() error {
-	if j == nil {
+	if j == nil || errors.Is(j.failed, os.ErrClosed) {
 		return nil
 	}
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
+	j.failed = fmt.Errorf("writing the journal: %w", os.ErrClosed)
 	return errors.Join(j.file.Sync(), j.file.Close(), j.lock.Close())
 }

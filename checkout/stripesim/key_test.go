@@ -129,7 +129,7 @@ func TestKeyIsBoundToItsRequest(t *testing.T) {
 	for path, other := range map[string]reply{
 		"/v1/payment_intents/" + two + "/confirm": c.confirm(two, "key", "pm_card_visa"),
 		"/v1/payment_intents/" + one + "/cancel":  c.post("/v1/payment_intents/"+one+"/cancel", "key"),
-		"/v1/refunds": c.post("/v1/refunds", "key", "payment_intent", one),
+		"/v1/refunds":                             c.post("/v1/refunds", "key", "payment_intent", one),
 	} {
 		require.Equal(t, 400, other.status)
 		require.Equal(t, "idempotency_error", other.text("error", "type"))

@@ -90,8 +90,8 @@ func (f *Failure) answer(c *call) answer {
 	return c.failed(e)
 }
 
-// Active is a rule in force.
-type Active struct {
+// ActiveRule is a rule in force.
+type ActiveRule struct {
 	server *Server
 	id     string
 	rule   Rule
@@ -104,7 +104,7 @@ type Active struct {
 
 // Add puts a rule in force for calls that arrive from now on. The rules of a call act in the order they were added.
 // It returns ErrRule.
-func (s *Server) Add(rule Rule) (*Active, error) {
+func (s *Server) Add(rule Rule) (*ActiveRule, error) {
 	switch rule.Action {
 	case Hold:
 		rule.At = cmp.Or(rule.At, Execution)
@@ -129,13 +129,13 @@ func (s *Server) Add(rule Rule) (*Active, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ruleCount++
-	active := &Active{server: s, id: "rule_" + strconv.Itoa(s.ruleCount), rule: rule, released: make(chan struct{})}
+	active := &ActiveRule{server: s, id: "rule_" + strconv.Itoa(s.ruleCount), rule: rule, released: make(chan struct{})}
 	s.rules = append(s.rules, active)
 	return active, nil
 }
 
 // Rule returns the active rule with an id, nil when there is none.
-func (s *Server) Rule(id string) *Active {
+func (s *Server) Rule(id string) *ActiveRule {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, active := range s.rules {
@@ -147,11 +147,11 @@ func (s *Server) Rule(id string) *Active {
 }
 
 // ID names the rule in the control surface.
-func (a *Active) ID() string { return a.id }
+func (a *ActiveRule) ID() string { return a.id }
 
 // Wait returns when the rule has acted on n calls: they are held, or were dropped, delayed or failed. It returns
 // ErrReset, or the context's error.
-func (a *Active) Wait(ctx context.Context, n int) error {
+func (a *ActiveRule) Wait(ctx context.Context, n int) error {
 	for {
 		a.server.mu.Lock()
 		reached, gone, changed := a.reached, !slices.Contains(a.server.rules, a), a.server.changed
@@ -173,30 +173,30 @@ func (a *Active) Wait(ctx context.Context, n int) error {
 }
 
 // Release lets every call go that the rule holds, and holds no more.
-func (a *Active) Release() {
+func (a *ActiveRule) Release() {
 	a.server.mu.Lock()
 	defer a.server.mu.Unlock()
 	a.open(false)
 }
 
 // Break drops every call that the rule holds, and holds no more.
-func (a *Active) Break() {
+func (a *ActiveRule) Break() {
 	a.server.mu.Lock()
 	defer a.server.mu.Unlock()
 	a.open(true)
 }
 
 // Remove ends the rule; calls that it holds go on.
-func (a *Active) Remove() {
+func (a *ActiveRule) Remove() {
 	s := a.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.open(false)
-	s.rules = slices.DeleteFunc(s.rules, func(other *Active) bool { return other == a })
+	s.rules = slices.DeleteFunc(s.rules, func(other *ActiveRule) bool { return other == a })
 	s.notify()
 }
 
-func (a *Active) open(drops bool) {
+func (a *ActiveRule) open(drops bool) {
 	if !a.isOpen {
 		a.isOpen, a.drops = true, drops
 		close(a.released)
@@ -204,15 +204,15 @@ func (a *Active) open(drops bool) {
 }
 
 // MarshalJSON shows the rule and how far it is.
-func (a *Active) MarshalJSON() ([]byte, error) {
+func (a *ActiveRule) MarshalJSON() ([]byte, error) {
 	a.server.mu.Lock()
 	defer a.server.mu.Unlock()
 	return json.Marshal(map[string]any{"id": a.id, "rule": a.rule, "seen": a.seen, "reached": a.reached, "released": a.isOpen})
 }
 
 // rulesFor takes the call's share of every rule that matches it. The caller holds the mutex.
-func (s *Server) rulesFor(c *call) []*Active {
-	var mine []*Active
+func (s *Server) rulesFor(c *call) []*ActiveRule {
+	var mine []*ActiveRule
 	for _, active := range s.rules {
 		r := active.rule
 		if r.Method != "" && r.Method != c.method || !matchPath(r.Path, c.path) || !strings.HasPrefix(c.key, r.KeyPrefix) {
@@ -258,7 +258,7 @@ func (s *Server) meet(c *call, at Point) bool {
 }
 
 // hold waits for the release. It returns true when the call is to be dropped instead of going on.
-func (a *Active) hold() bool {
+func (a *ActiveRule) hold() bool {
 	select {
 	case <-a.released:
 	case <-a.server.stopping:
@@ -269,7 +269,7 @@ func (a *Active) hold() bool {
 	return a.drops
 }
 
-func (a *Active) reach() {
+func (a *ActiveRule) reach() {
 	a.server.mu.Lock()
 	defer a.server.mu.Unlock()
 	a.reached++

@@ -79,7 +79,7 @@ type Server struct {
 	locked    map[string]chan struct{} // objects in use, by account and id; closed when given back
 	offset    time.Duration            // what Advance added to the clock
 	epoch     int                      // rises with every Reset: a call from before must not write after it
-	rules     []*Active
+	rules     []*ActiveRule
 	ruleCount int
 	requests  requestLog
 	changed   chan struct{} // closed and replaced when a rule or the log changes
@@ -165,17 +165,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return errors.Join(server.Shutdown(grace), s.Close())
 }
 
-// Close ends what waits and closes the journal. Calls that come later answer 500.
+// Close ends what waits and closes the journal: calls that would change something answer 500 from then on. A server
+// without a journal goes on in memory, without what Stripe does later. It may be called twice.
 func (s *Server) Close() error {
 	s.end()
 	s.background.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.journal.close()
-	if s.journal != nil {
-		s.journal.failed = errors.New("writing the journal: closed")
-	}
-	return err
+	return s.journal.close()
 }
 
 func (s *Server) end() { s.stop.Do(func() { close(s.stopping) }) }
@@ -183,7 +180,8 @@ func (s *Server) end() { s.stop.Do(func() { close(s.stopping) }) }
 // now is the local Stripe's clock: the machine's, moved by Advance.
 func (s *Server) now() time.Time { return time.Now().Add(s.offset) }
 
-// Advance moves the clock forward: idempotency keys and confirmation tokens grow old at once.
+// Advance moves the clock forward: keys and tokens grow old at once, and what Stripe
+// does later is done when it is due by the moved clock. It returns the journal's error.
 func (s *Server) Advance(d time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,6 +189,7 @@ func (s *Server) Advance(d time.Duration) error {
 		return err
 	}
 	s.offset += d
+	s.wakeJobs()
 	return nil
 }
 
