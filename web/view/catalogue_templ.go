@@ -39,7 +39,7 @@ func CataloguePage(m Catalogue) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"opening\"><div><h1>Press Pay as often <br class=\"wide\">as you like. <br class=\"wide\">You are charged once.</h1><p class=\"lede\">Short courses on software that handles money, from a shop whose checkout is the first lesson.</p><p class=\"buttons\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"opening\"><div><h1>Press Pay as often <br class=\"wide\">as you like. <span class=\"together\">You are charged once.</span></h1><p class=\"lede\">Short courses on software that handles money, from a shop whose checkout is the first lesson.</p><p class=\"buttons\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -10,7 +10,7 @@ const (
 var problemWords = map[string]Words{
 	"key_missing": {
 		NotCharged, notByThis, "This page sent no key.",
-		"Every payment carries a key, so that it can be made once only. Open the page again and press the button there. Nothing was stored.",
+		"Every order, payment and refund carries a key, so that it is made once only. Open the page again and press the button there. Nothing was stored.",
 	},
 	"key_malformed": {
 		NotCharged, notByThis, "This page sent a key that cannot be read.",

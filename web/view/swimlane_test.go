@@ -17,8 +17,11 @@ func twoCopies() view.Swimlane {
 			{
 				Name: "1", Spoken: "Claim 0 to 3 ms, call to Stripe 3 to 188 ms, charged at 171 ms, record 188 to 192 ms, answered 201", Outcome: "201", Winner: true,
 				Shapes: []view.Shape{
-					{Kind: view.Call, From: 3, To: 188.4}, {Kind: view.Insert, From: 0, To: 3}, {Kind: view.Point, From: 74},
-					{Kind: view.Insert, From: 188.4, To: 191.8}, {Kind: view.Charge, From: 171},
+					{Kind: view.Call, From: 3, To: 188.4},
+					{Kind: view.Insert, From: 0, To: 3},
+					{Kind: view.Point, From: 74},
+					{Kind: view.Insert, From: 188.4, To: 191.8},
+					{Kind: view.Charge, From: 171},
 				},
 				Labels: []view.LaneLabel{{At: 0, Text: "claim", Anchor: "start"}, {At: 74, Text: "intent created", Anchor: "middle", Wide: true}, {At: 171, Text: "charged", Anchor: "middle"}},
 			},
