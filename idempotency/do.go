@@ -73,7 +73,7 @@ func (l *Ledger) do(ctx context.Context, c *Claim, work func(ctx context.Context
 			return err
 		}
 		queueComplete(tx, *c, answer)
-		l.queueHistory(tx, *c, "completed", map[string]any{"status": answer.Status})
+		l.queueHistory(tx, *c, "completed", answer.Status)
 		return nil
 	})
 	return answer, err

@@ -43,7 +43,7 @@ func (l *Ledger) Settle(tx *Tx, scope string, key Key, answer Response) {
 			RETURNING scope, key, attempt, owner)
 		INSERT INTO key_history (scope, key, attempt, owner, instance, what, detail)
 		SELECT scope, key, attempt, owner, $6, 'completed', jsonb_build_object('status', $3::int, 'settled', true) FROM settled`,
-		scope, string(key), answer.Status, answer.Type, answer.Body, l.instance)
+		scope, string(key), answer.Status, answer.Type, answer.stored(), l.instance)
 }
 
 // Schedule says when the completer tries a key: entry n is how long after the

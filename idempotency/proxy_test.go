@@ -70,12 +70,14 @@ func newProxy(d *database, n int32) (*proxy, *pgxpool.Pool) {
 		_ = listener.Close()
 		p.lateOnce.Do(func() { close(p.late) })
 	})
-	pool := d.pool(n, func(c *pgxpool.Config) {
-		at := listener.Addr().(*net.TCPAddr)
-		c.ConnConfig.Host, c.ConnConfig.Port = "127.0.0.1", uint16(at.Port)
-		c.ConnConfig.TLSConfig, c.ConnConfig.Fallbacks = nil, nil // the proxy must read along
-	})
-	return p, pool
+	return p, d.pool(n, p.between)
+}
+
+// between makes a pool go through the proxy.
+func (p *proxy) between(c *pgxpool.Config) {
+	at := p.listener.Addr().(*net.TCPAddr)
+	c.ConnConfig.Host, c.ConnConfig.Port = "127.0.0.1", uint16(at.Port)
+	c.ConnConfig.TLSConfig, c.ConnConfig.Fallbacks = nil, nil // the proxy must read along
 }
 
 // on sets what becomes of the round trips from now on. The rule may do things

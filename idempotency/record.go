@@ -38,7 +38,7 @@ func (l *Ledger) Record(ctx context.Context, c Claim, write func(ctx context.Con
 			return err
 		}
 		queueComplete(tx, c, answer)
-		l.queueHistory(tx, c, "completed", map[string]any{"status": answer.Status})
+		l.queueHistory(tx, c, "completed", answer.Status)
 		return nil
 	})
 	switch {
@@ -73,7 +73,7 @@ func (l *Ledger) Release(ctx context.Context, c Claim, write func(ctx context.Co
 			   SET status = 'failed_retryable', lease_until = NULL, completed_at = clock_timestamp()
 			 WHERE scope = $1 AND key = $2 AND owner = $3 AND attempt = $4 AND status = 'in_progress'`,
 			c.fence()...)
-		l.queueHistory(tx, c, "released", nil)
+		l.queueHistory(tx, c, "released", 0)
 		return nil
 	})
 	switch {
@@ -103,7 +103,7 @@ func (l *Ledger) GiveUp(ctx context.Context, c Claim, point string) (*Response, 
 			   SET lease_until = least(lease_until, clock_timestamp() + $5::interval), recovery_point = $6
 			 WHERE scope = $1 AND key = $2 AND owner = $3 AND attempt = $4 AND status = 'in_progress'`,
 			append(c.fence(), unknownLease, point)...)
-		l.queueHistory(tx, c, "unknown", nil)
+		l.queueHistory(tx, c, "unknown", 0)
 		return nil
 	})
 	if errors.Is(err, ErrCommitUnknown) {
@@ -214,16 +214,12 @@ func queueFence(tx *Tx, c Claim) {
 }
 
 func queueComplete(tx *Tx, c Claim, answer Response) {
-	body := answer.Body
-	if body == nil {
-		body = []byte{} // an empty body is an answer too; NULL is none
-	}
 	tx.Queue(`
 		UPDATE idempotency_keys
 		   SET status = 'completed', lease_until = NULL, params = NULL, completed_at = clock_timestamp(),
 		       response_status = $5, response_type = $6, response_body = $7
 		 WHERE scope = $1 AND key = $2 AND owner = $3 AND attempt = $4 AND status = 'in_progress'`,
-		append(c.fence(), answer.Status, answer.Type, body)...)
+		append(c.fence(), answer.Status, answer.Type, answer.stored())...)
 }
 
 // flushFence sends the fence, unless write has done so: nothing is committed
@@ -235,14 +231,12 @@ func (tx *Tx) flushFence(ctx context.Context) error {
 	return tx.Flush(ctx)
 }
 
-func (l *Ledger) queueHistory(tx *Tx, c Claim, what string, detail map[string]any) {
-	if detail == nil {
-		detail = map[string]any{}
-	}
+// queueHistory tells what happened, and the status of the answer if there is one.
+func (l *Ledger) queueHistory(tx *Tx, c Claim, what string, status int) {
 	tx.Queue(`
 		INSERT INTO key_history (scope, key, attempt, owner, instance, what, detail)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		c.Scope, c.Key, c.Attempt, c.Owner, l.instance, what, detail)
+		VALUES ($1, $2, $3, $4, $5, $6, jsonb_strip_nulls(jsonb_build_object('status', nullif($7::int, 0))))`,
+		c.Scope, c.Key, c.Attempt, c.Owner, l.instance, what, status)
 }
 
 // finish runs the transaction that ends a claim. It returns the row instead if

@@ -23,3 +23,11 @@ type Response struct {
 func (r Response) equal(other Response) bool {
 	return r.Status == other.Status && r.Type == other.Type && bytes.Equal(r.Body, other.Body)
 }
+
+// stored gives the body as it is stored: no body is an answer too, NULL is none.
+func (r Response) stored() []byte {
+	if r.Body == nil {
+		return []byte{}
+	}
+	return r.Body
+}

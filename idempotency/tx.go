@@ -125,11 +125,17 @@ func (tx *Tx) commit(ctx context.Context) error {
 		return err
 	}
 	var refused *pgconn.PgError
-	if errors.As(err, &refused) && refused.SeverityUnlocalized == "ERROR" {
+	if errors.As(err, &refused) && refused.SeverityUnlocalized == "ERROR" || tx.open() {
 		tx.rollback(ctx)
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
+}
+
+// open is true if the server has said last that the transaction goes on: what
+// failed was never sent, such as an argument that cannot be encoded.
+func (tx *Tx) open() bool {
+	return !tx.conn.IsClosed() && tx.conn.PgConn().TxStatus() != 'I'
 }
 
 // errRolledBack: COMMIT of a transaction that had failed before answers
