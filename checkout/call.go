@@ -82,6 +82,10 @@ func (s *Service) call(ctx context.Context, a *attempt) verdict {
 	for {
 		var step func(context.Context) (verdict, bool)
 		switch {
+		case c.order.Intent == "" && c.absent:
+			// Nothing was ever confirmed, and nothing can be: the dead owner's
+			// checkpoint is fenced.
+			return verdict{outcome: outcomeRetryable}
 		case c.order.Intent == "":
 			step = c.create
 		case c.order.Canceled:
@@ -107,7 +111,7 @@ var again = verdict{}
 // took over, the very same again, soon after the claim. Later the provider may
 // have forgotten the downstream key, and would charge afresh.
 func (c *caller) mayConfirm() bool {
-	if c.confirmed {
+	if c.confirmed || c.absent {
 		return false
 	}
 	return c.claim.Clean() ||
@@ -313,9 +317,7 @@ func (c *caller) ask(ctx context.Context) (verdict, bool) {
 		return c.canceled(), true
 	}
 	if c.challenged {
-		return verdict{outcome: outcomeDeclined, fault: &ProviderError{
-			Fault: FaultDeclined, Code: "payment_intent_authentication_failure", Intent: &intent,
-		}}, true
+		return verdict{outcome: outcomeDeclined, fault: challengeFailed(intent)}, true
 	}
 	if ctx.Err() != nil {
 		return verdict{}, true
@@ -335,6 +337,16 @@ func (c *caller) ask(ctx context.Context) (verdict, bool) {
 		}
 	}
 	return verdict{fault: fault}, true
+}
+
+// challengeFailed is the decline of a payment whose challenge or settlement
+// ended with a "no".
+func challengeFailed(in Intent) *ProviderError {
+	fault := &ProviderError{Fault: FaultDeclined, Code: in.Code, DeclineCode: in.DeclineCode, Intent: &in}
+	if fault.Code == "" {
+		fault.Code = "payment_intent_authentication_failure"
+	}
+	return fault
 }
 
 // canceled ends the attempt on a canceled intent.

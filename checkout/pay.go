@@ -119,6 +119,9 @@ type attempt struct {
 	claim   idempotency.Claim
 	order   orderRow
 	payment paymentRow
+	// absent is true for the completer: the buyer is away, so it asks and
+	// cancels, and never confirms.
+	absent bool
 }
 
 // errSlotTaken: another payment of the order is money, or could become money.
@@ -162,12 +165,12 @@ func (s *Service) claimPayment(ctx context.Context, r PaymentRequest, req idempo
 func (s *Service) queueTakeSlot(tx *idempotency.Tx, r PaymentRequest, a *attempt) {
 	tx.Queue(`
 		INSERT INTO payments (account, id, order_id, key, status, amount, currency, payment_method, confirmation_token, return_url)
-		SELECT account, $3, id, $4, 'pending', amount, currency, nullif($5, ''), nullif($6, ''), $7
+		SELECT account, $3, id, $4, 'pending', amount, currency, nullif($5, ''), nullif($6, ''), $7 || token
 		  FROM orders WHERE account = $1 AND id = $2 AND status = 'open' AND closing_at IS NULL
 		    ON CONFLICT DO NOTHING
 		RETURNING`+paymentColumns,
 		r.Account, r.Order, newID("pay_"), string(r.Key), r.PaymentMethod, r.ConfirmationToken,
-		s.PublicURL+"/orders/"+r.Order).
+		s.PublicURL+"/orders/"+r.Order+"/return?token=").
 		QueryRow(a.scanSlot)
 }
 
@@ -282,7 +285,8 @@ func (s *Service) record(ctx context.Context, a *attempt, v verdict) (idempotenc
 			}
 			switch v.outcome {
 			case outcomeAnswered:
-				return s.settle(tx, order, payment, v.intent)
+				settled, err := s.settle(tx, held{order: order, payment: payment, slot: payment.ID}, v.intent, owner)
+				return settled.answer, err
 			case outcomeDeclined:
 				return s.decline(tx, order, payment, v.fault), nil
 			}
@@ -313,7 +317,7 @@ func lockBoth(ctx context.Context, tx *idempotency.Tx, a *attempt) (o orderRow, 
 // the next key minted, and this key may be tried again too.
 func (s *Service) release(ctx context.Context, a *attempt, v verdict) (idempotency.Response, error) {
 	sentinel := ErrProviderBusy
-	if v.fault.Fault == FaultRefused {
+	if v.fault != nil && v.fault.Fault == FaultRefused {
 		sentinel = ErrProviderRefused
 		s.log.Error("the provider refused our request", slog.String("order", a.order.ID), slog.Any("err", v.fault))
 	}

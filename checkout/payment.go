@@ -17,6 +17,7 @@ const (
 	PaymentReleased       PaymentStatus = "released" // its key is failed_retryable
 )
 
+// holdsSlot is true while the payment is money, or could still become money.
 func (s PaymentStatus) holdsSlot() bool {
 	switch s {
 	case PaymentPending, PaymentRequiresAction, PaymentProcessing, PaymentSucceeded:

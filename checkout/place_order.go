@@ -79,11 +79,12 @@ func (s *Service) insertOrder(ctx context.Context, tx *idempotency.Tx, account s
 	// The unique index over open and paid orders decides, and makes two keys of
 	// one account wait for each other here.
 	tag, err := tx.Exec(ctx, `
-		INSERT INTO orders (account, id, course, amount, currency, description, status, payment_key, expires_at, paid_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp() + $9::interval,
+		INSERT INTO orders (account, id, course, amount, currency, description, status, payment_key, expires_at, token, paid_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp() + $9::interval, $10,
 		        CASE WHEN $7 = 'paid' THEN clock_timestamp() END)
 		    ON CONFLICT (account, course) WHERE status IN ('open', 'paid') DO NOTHING`,
-		account, o.ID, c.Slug, c.Price.Amount, c.Price.Currency, c.Title, string(o.Status), o.PaymentKey, s.OrderExpiry)
+		account, o.ID, c.Slug, c.Price.Amount, c.Price.Currency, c.Title, string(o.Status), o.PaymentKey, s.OrderExpiry,
+		newID(""))
 	if err != nil {
 		return Order{}, 0, fmt.Errorf("inserting an order: %w", err)
 	}

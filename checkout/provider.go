@@ -91,6 +91,9 @@ type Intent struct {
 	Account, Order string
 	// NextActionURL is where the bank asks the buyer, in requires_action.
 	NextActionURL string
+	// Code and DeclineCode are those of the last payment error. They may be
+	// another attempt's: only where one attempt alone can be meant do they count.
+	Code, DeclineCode string
 	// Replayed is true for an answer given under this downstream key before: a
 	// snapshot of that moment, not of now.
 	Replayed bool

@@ -12,12 +12,23 @@ const (
 	RefundFailed    RefundStatus = "failed"
 )
 
+// RefundOrigin tells who made a refund.
+type RefundOrigin string
+
+// The origins of a refund.
+const (
+	RefundByBuyer   RefundOrigin = "buyer"     // asked for under a key
+	RefundLate      RefundOrigin = "late"      // money that arrived for a closed order goes back
+	RefundElsewhere RefundOrigin = "elsewhere" // made in Stripe's dashboard
+)
+
 // Refund is money given back of one payment.
 type Refund struct {
 	ID      string
 	Payment string
 	Order   string
-	Key     string
+	Key     string // empty unless the buyer asked for it
+	Origin  RefundOrigin
 	Status  RefundStatus
 	Price   Money
 	// ProviderID is the refund's id at Stripe, once known.

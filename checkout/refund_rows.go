@@ -10,10 +10,11 @@ type refundRow struct {
 	Account string
 }
 
-const refundColumns = ` account, id, payment_id, order_id, key, status, amount, currency, coalesce(refund, ''), created_at `
+const refundColumns = ` account, id, payment_id, order_id, coalesce(key, ''), origin, status, amount, currency,
+	coalesce(refund, ''), created_at `
 
 func (r *refundRow) scan(from pgxRow) error {
-	return from.Scan(&r.Account, &r.ID, &r.Payment, &r.Order, &r.Key, &r.Status, &r.Price.Amount, &r.Price.Currency,
+	return from.Scan(&r.Account, &r.ID, &r.Payment, &r.Order, &r.Key, &r.Origin, &r.Status, &r.Price.Amount, &r.Price.Currency,
 		&r.ProviderID, &r.CreatedAt)
 }
 

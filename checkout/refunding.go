@@ -24,6 +24,10 @@ type RefundRequest struct {
 // would give the money back twice.
 const repeatRefund = 20 * time.Hour
 
+// forgottenRefund is when nothing that was sent for a refund can still be on
+// its way: the last repeat, and a day for a message that lingers.
+const forgottenRefund = repeatRefund + 24*time.Hour
+
 // Refund gives money back, in the remote shape: claim, call, record. The claim
 // reserves the amount, so that what was refunded and what is being refunded is
 // never more than the payment. A full refund makes the order refunded, revokes
@@ -188,7 +192,11 @@ type refundVerdict struct {
 // callRefund sends the refund, or finds out what became of one that was sent.
 func (s *Service) callRefund(ctx context.Context, g *giving) refundVerdict {
 	if !g.claim.Clean() && g.claim.Age >= repeatRefund {
-		return s.findRefund(ctx, g)
+		v := s.findRefund(ctx, g)
+		if v.outcome == outcomeAnswered || v.fault != nil || g.claim.Age < forgottenRefund {
+			return v
+		}
+		// Not there, and nothing that was sent can still be on its way: again.
 	}
 	refund, err := s.provider.CreateRefund(ctx, RefundParams{
 		DownstreamKey: refundKey(g.refund.ID), Intent: g.payment.Intent, Amount: g.refund.Price.Amount,
@@ -292,30 +300,36 @@ func (g *giving) lock(ctx context.Context, tx *idempotency.Tx) error {
 	return tx.Flush(ctx)
 }
 
-// settleRefund applies what Stripe says of a refund, and gives the answer. It
-// only moves forward: what was given back is counted once.
+// refundStatus gives our word for Stripe's.
+func refundStatus(said string) RefundStatus {
+	switch said {
+	case "succeeded":
+		return RefundSucceeded
+	case "failed", "canceled":
+		return RefundFailed
+	}
+	return RefundPending
+}
+
+// settleRefund applies what Stripe says of a refund to its owner's question,
+// and gives the answer. What was given back is counted once, from the refunds.
 func settleRefund(tx *idempotency.Tx, g *giving, said ProviderRefund) idempotency.Response {
-	if g.refund.Status == RefundPending {
-		switch said.Status {
-		case "succeeded":
-			g.refund.Status = RefundSucceeded
-		case "failed", "canceled":
-			g.refund.Status = RefundFailed
-		}
-	}
-	g.refund.ProviderID = said.ID
+	g.refund.Status, g.refund.ProviderID = refundStatus(said.Status), said.ID
 	queueRefundStatus(tx, g, g.refund.Status, said.ID)
-	if g.refund.Status == RefundSucceeded {
-		queueRefunded(tx, g)
-	}
+	queueRefunded(tx, g)
+	return refundAnswer(g)
+}
+
+func refundAnswer(g *giving) idempotency.Response {
 	return idempotency.Response{Status: http.StatusCreated, Type: jsonType, Body: encode(g.refund.View())}
 }
 
 func queueRefundStatus(tx *idempotency.Tx, g *giving, status RefundStatus, id string) {
 	tx.Queue(`
-		UPDATE refunds SET status = $3, refund = coalesce(nullif($4, ''), refund), updated_at = clock_timestamp()
+		UPDATE refunds SET status = $3, refund = coalesce(nullif($4, ''), refund), ask_at = clock_timestamp() + $5::interval,
+		       updated_at = clock_timestamp()
 		 WHERE account = $1 AND id = $2 AND status = 'pending'`,
-		g.refund.Account, g.refund.ID, string(status), id)
+		g.refund.Account, g.refund.ID, string(status), id, refundSchedule[0])
 }
 
 // queueRefunded writes what was given back. The sum is taken from the refunds,

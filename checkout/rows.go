@@ -22,14 +22,15 @@ type orderRow struct {
 	Intent      string // empty until its id is stored
 	Canceled    bool   // the intent is known to be canceled
 	PastTime    bool   // by the database's clock
+	Token       string // opens the short answer without a session
 }
 
 const orderColumns = ` account, id, course, amount, currency, description, status, closing_at IS NOT NULL,
-	payment_key, generation, coalesce(intent, ''), intent_canceled, expires_at < clock_timestamp() `
+	payment_key, generation, coalesce(intent, ''), intent_canceled, expires_at < clock_timestamp(), token `
 
 func (o *orderRow) scan(from pgx.Row) error {
 	return from.Scan(&o.Account, &o.ID, &o.Course, &o.Price.Amount, &o.Price.Currency, &o.Description, &o.Status,
-		&o.Closing, &o.PaymentKey, &o.Generation, &o.Intent, &o.Canceled, &o.PastTime)
+		&o.Closing, &o.PaymentKey, &o.Generation, &o.Intent, &o.Canceled, &o.PastTime, &o.Token)
 }
 
 // payable is nil while a payment may be claimed for the order, or says why not.

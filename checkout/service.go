@@ -18,6 +18,7 @@ const (
 	DefaultOrderExpiry     = 20 * time.Hour
 	DefaultResendWindow    = 15 * time.Minute
 	DefaultRefundWindow    = 336 * time.Hour
+	DefaultActionTimeout   = 15 * time.Minute
 )
 
 // recordTimeout bounds a record phase, which goes on when the client is gone.
@@ -52,6 +53,9 @@ type Config struct {
 	// ResendWindow is how long after its claim a confirm may be repeated.
 	// Optional. Default DefaultResendWindow.
 	ResendWindow time.Duration
+	// ActionTimeout is how long the bank may wait for the buyer before the
+	// completer asks and cancels. Optional. Default DefaultActionTimeout.
+	ActionTimeout time.Duration
 	// RefundWindow is how long after the payment the buyer may take the money
 	// back. Optional. Default DefaultRefundWindow.
 	RefundWindow time.Duration
@@ -80,6 +84,7 @@ func New(c Config) (*Service, error) {
 	orDefault(&c.OrderExpiry, DefaultOrderExpiry)
 	orDefault(&c.ResendWindow, DefaultResendWindow)
 	orDefault(&c.RefundWindow, DefaultRefundWindow)
+	orDefault(&c.ActionTimeout, DefaultActionTimeout)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

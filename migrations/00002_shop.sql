@@ -22,7 +22,9 @@ CREATE TABLE courses (
 -- One purchase of one course by one account. payment_key is the key that the
 -- page carries; intent is the one PaymentIntent that may be confirmed, of the
 -- generation beside it. The create parameters of the intent (amount, currency,
--- description) are frozen here when the order is placed.
+-- description) are frozen here when the order is placed. token opens the short
+-- answer that a buyer without a session gets on the way back from the bank.
+-- asks counts the completer's tries to close the order, ask_at is the next one.
 CREATE TABLE orders (
     account         text        NOT NULL,
     id              text        NOT NULL,
@@ -36,6 +38,9 @@ CREATE TABLE orders (
     generation      integer     NOT NULL DEFAULT 1,
     intent          text,
     intent_canceled boolean     NOT NULL DEFAULT false,
+    token           text        NOT NULL,
+    asks            integer     NOT NULL DEFAULT 0,
+    ask_at          timestamptz NOT NULL DEFAULT clock_timestamp(),
     created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     expires_at      timestamptz NOT NULL,
     paid_at         timestamptz,
@@ -44,6 +49,7 @@ CREATE TABLE orders (
     CONSTRAINT orders_status      CHECK (status IN ('open', 'paid', 'refunded', 'expired')),
     CONSTRAINT orders_amount      CHECK (amount BETWEEN 0 AND 99999999),
     CONSTRAINT orders_payment_key CHECK (octet_length(payment_key) BETWEEN 1 AND 255),
+    CONSTRAINT orders_token       CHECK (octet_length(token) BETWEEN 16 AND 64),
     CONSTRAINT orders_generation  CHECK (generation >= 1),
     CONSTRAINT orders_canceled    CHECK (intent IS NOT NULL OR NOT intent_canceled),
     CONSTRAINT orders_paid_at     CHECK ((paid_at IS NOT NULL) = (status IN ('paid', 'refunded')))
@@ -52,6 +58,8 @@ CREATE TABLE orders (
 -- The rule: one open or paid order per account and course. A closing order is
 -- still open, so the index covers everything that can become paid.
 CREATE UNIQUE INDEX orders_one_live ON orders (account, course) WHERE status IN ('open', 'paid');
+-- For the completer: orders whose time is over.
+CREATE INDEX orders_expiring ON orders (expires_at) WHERE status = 'open';
 -- For the account's list of orders.
 CREATE INDEX orders_by_account ON orders (account, created_at DESC);
 -- One PaymentIntent belongs to one order.
@@ -60,7 +68,9 @@ CREATE UNIQUE INDEX orders_intent ON orders (intent) WHERE intent IS NOT NULL;
 -- One attempt to pay an order: one key, one method, one downstream key a
 -- generation. The confirm parameters (payment_method or confirmation_token,
 -- return_url) are frozen here when the key is claimed. version rises with
--- every change, so that an answer about an older state can be told.
+-- every change, so that an answer about an older state can be told. asks counts
+-- the completer's questions about a payment that waits for the bank or for
+-- settlement, ask_at is the next one.
 CREATE TABLE payments (
     account            text        NOT NULL,
     id                 text        NOT NULL,
@@ -80,6 +90,8 @@ CREATE TABLE payments (
     next_action        text,
     refusals           integer     NOT NULL DEFAULT 0,
     refunded           bigint      NOT NULL DEFAULT 0,
+    asks               integer     NOT NULL DEFAULT 0,
+    ask_at             timestamptz NOT NULL DEFAULT clock_timestamp(),
     created_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
 
@@ -105,21 +117,28 @@ CREATE UNIQUE INDEX payments_charge_once ON payments (charge) WHERE charge IS NO
 -- a later request, after the reaper has removed the key.
 CREATE UNIQUE INDEX payments_key_once ON payments (account, key)
     WHERE status IN ('pending', 'requires_action', 'processing', 'succeeded');
+-- For the completer: payments that wait for the bank or for settlement.
+CREATE INDEX payments_waiting ON payments (ask_at) WHERE status IN ('requires_action', 'processing');
 CREATE INDEX payments_by_order ON payments (account, order_id, created_at);
 
 -- Money given back. A refund is written before Stripe is called, and pending
--- ones count against what is left.
+-- ones count against what is left. One that was made elsewhere (in Stripe's
+-- dashboard) has no key; one that answers money which arrived for a closed
+-- order has none either, and is sent by the completer.
 CREATE TABLE refunds (
     account    text        NOT NULL,
     id         text        NOT NULL,
     payment_id text        NOT NULL,
     order_id   text        NOT NULL,
-    key        text        NOT NULL,
+    key        text,
+    origin     text        NOT NULL DEFAULT 'buyer',
     status     text        NOT NULL,
     amount     bigint      NOT NULL,
     currency   text        NOT NULL,
     refund     text,
-    sent_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    sent_at    timestamptz,
+    asks       integer     NOT NULL DEFAULT 0,
+    ask_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
 
@@ -127,11 +146,16 @@ CREATE TABLE refunds (
     FOREIGN KEY (account, payment_id) REFERENCES payments (account, id),
     CONSTRAINT refunds_status CHECK (status IN ('pending', 'succeeded', 'failed')),
     CONSTRAINT refunds_amount CHECK (amount BETWEEN 1 AND 99999999),
+    CONSTRAINT refunds_origin CHECK (origin IN ('buyer', 'late', 'elsewhere') AND (key IS NOT NULL) = (origin = 'buyer')),
     CONSTRAINT refunds_refund CHECK (status <> 'succeeded' OR refund IS NOT NULL)
 );
 
 -- One refund at Stripe is written once, whoever made it.
 CREATE UNIQUE INDEX refunds_refund_once ON refunds (refund) WHERE refund IS NOT NULL;
+-- Money that arrived for a closed order goes back once.
+CREATE UNIQUE INDEX refunds_late_once ON refunds (account, payment_id) WHERE origin = 'late';
+-- For the completer: refunds that are not settled.
+CREATE INDEX refunds_waiting ON refunds (ask_at) WHERE status = 'pending';
 CREATE INDEX refunds_by_payment ON refunds (account, payment_id);
 
 -- Who may read a course. A refund revokes it; buying again makes a new one.

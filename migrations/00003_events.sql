@@ -15,6 +15,28 @@ CREATE TABLE events (
 );
 
 CREATE INDEX events_received_at ON events (received_at);
+-- For people: what waits for one.
+CREATE INDEX events_parked ON events (received_at) WHERE status = 'parked';
+
+-- A dispute is money that the bank may take back: a record beside the payment,
+-- which stays succeeded.
+CREATE TABLE disputes (
+    id         text        PRIMARY KEY,
+    account    text        NOT NULL,
+    payment_id text        NOT NULL,
+    charge     text        NOT NULL,
+    status     text        NOT NULL,
+    reason     text        NOT NULL,
+    amount     bigint      NOT NULL,
+    currency   text        NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+
+    FOREIGN KEY (account, payment_id) REFERENCES payments (account, id),
+    CONSTRAINT disputes_amount CHECK (amount BETWEEN 0 AND 99999999)
+);
+
+CREATE INDEX disputes_by_payment ON disputes (account, payment_id);
 
 -- +goose Down
-DROP TABLE events;
+DROP TABLE disputes, events;
