@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"payonce/migrations"
@@ -38,10 +39,12 @@ func (c *config) openBackend(ctx context.Context, log *slog.Logger) (_ *backend,
 			b.close(log)
 		}
 	}()
-	if err := b.openDatabase(ctx, c.database, log); err != nil {
+	// Stripe first: what can be wrong with it is found at once, and a database
+	// may take its time.
+	if err := b.openStripe(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := b.openStripe(ctx, c, log); err != nil {
+	if err := b.openDatabase(ctx, c.database, log); err != nil {
 		return nil, err
 	}
 	if len(b.sessionSecret) == 0 {
@@ -69,11 +72,11 @@ func (b *backend) openDatabase(ctx context.Context, c database, log *slog.Logger
 		b.postgres, address = server, server.URL("")
 	}
 	if err := migrations.Up(ctx, address); err != nil {
-		return withoutPassword(fmt.Errorf("the database: %w", err), address)
+		return c.unusable(err, address)
 	}
 	pool, err := openPool(ctx, address, c.DBMaxConns)
 	if err != nil {
-		return withoutPassword(fmt.Errorf("the database: %w", err), address)
+		return c.unusable(err, address)
 	}
 	b.pool = pool
 	if err := pool.QueryRow(ctx, "SHOW server_version").Scan(&b.version); err != nil {
@@ -87,12 +90,25 @@ func (b *backend) openDatabase(ctx context.Context, c database, log *slog.Logger
 	return nil
 }
 
+// unusable says what is wrong with the database at an address, without the
+// address's password.
+func (c database) unusable(err error, address string) error {
+	var away *pgconn.ConnectError
+	if c.DatabaseURL != "" && errors.As(err, &away) {
+		// pgx tells of every address that it tried, a line each; one is enough.
+		lines := strings.Split(strings.TrimSpace(away.Error()), "\n")
+		err = fmt.Errorf("DATABASE_URL: %s: start that database, or set another", strings.TrimSpace(lines[len(lines)-1]))
+		return withoutPassword(err, address)
+	}
+	return withoutPassword(fmt.Errorf("the database: %w", err), address)
+}
+
 // openPool makes the pool. Every session has limits, so that a fault holds
 // locks and connections for seconds, not for ever.
 func openPool(ctx context.Context, address string, conns int32) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(address)
 	if err != nil {
-		return nil, errors.New("DATABASE_URL is not a PostgreSQL address: set postgres://user:password@host:port/database")
+		return nil, err
 	}
 	if conns > 0 {
 		config.MaxConns = conns
@@ -113,7 +129,7 @@ func openPool(ctx context.Context, address string, conns int32) (*pgxpool.Pool, 
 }
 
 // openStripe reaches the local Stripe, or notes the real one.
-func (b *backend) openStripe(ctx context.Context, c *config, log *slog.Logger) error {
+func (b *backend) openStripe(ctx context.Context, c *config) error {
 	if !c.local() {
 		b.stripeNote = "Stripe's test mode: no real money"
 		if c.StripeAPIBase != "" {

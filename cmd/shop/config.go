@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"payonce/checkout/stripepay"
 	"payonce/idempotency"
@@ -67,9 +70,10 @@ func (c *config) demo() bool { return c.Demo == "on" || (c.Demo == "auto" && c.l
 // cannot work: one clear line each, before anything is started.
 func (c *config) check() error {
 	refuse := func(format string, args ...any) error { return fmt.Errorf(format, args...) }
+	if err := c.database.check(); err != nil {
+		return err
+	}
 	switch {
-	case c.DBMaxConns < 2 || c.DBMaxConns > 1000:
-		return refuse("DB_MAX_CONNS is %d: set 2 to 1000", c.DBMaxConns)
 	case c.ProviderTimeout < time.Second:
 		return refuse("PROVIDER_TIMEOUT is %s: set at least 1s", c.ProviderTimeout)
 	case c.Lease <= c.ProviderTimeout+leaseMargin:
@@ -87,9 +91,9 @@ func (c *config) check() error {
 	case c.RefundWindow <= 0:
 		return refuse("REFUND_WINDOW is %s: set more than nothing", c.RefundWindow)
 	case c.live() && c.demo():
-		return refuse("DEMO is on and the Stripe key is live: set DEMO=off or use a test key")
+		return refuse("DEMO is on and STRIPE_SECRET_KEY is live: set DEMO=off or a test key (sk_test_...)")
 	case c.live():
-		return refuse("the Stripe key is live, and this version takes cards by test methods only: use a test key (sk_test_...)")
+		return refuse("STRIPE_SECRET_KEY is live, and this version takes cards by test methods only: set a test key (sk_test_...)")
 	case c.DatabaseURL != "" && c.SessionSecret == "":
 		return refuse("SESSION_SECRET is empty and DATABASE_URL is set: set 32 random bytes or more, the same for every instance")
 	case !c.local() && c.SessionSecret == "":
@@ -107,13 +111,41 @@ func (c *config) check() error {
 	return c.checkAddresses()
 }
 
-func (c *config) checkAddresses() error {
-	host, port, err := net.SplitHostPort(c.Addr)
+func (c database) check() error {
+	if c.DBMaxConns < 2 || c.DBMaxConns > 1000 {
+		return fmt.Errorf("DB_MAX_CONNS is %d: set 2 to 1000", c.DBMaxConns)
+	}
+	if c.DatabaseURL == "" {
+		return nil
+	}
+	if _, err := pgxpool.ParseConfig(c.DatabaseURL); err != nil {
+		// Not err: it quotes what was set, and with it a password.
+		return errors.New("DATABASE_URL is not the address of a PostgreSQL: set postgres://user:password@host:port/database")
+	}
+	return nil
+}
+
+// splitAddress gives the parts of host:port. ok is false for what nobody can
+// listen on.
+func splitAddress(address string) (host, port string, ok bool) {
+	host, port, err := net.SplitHostPort(address)
 	if err != nil || port == "" {
+		return "", "", false
+	}
+	_, err = net.LookupPort("tcp", port)
+	return host, port, err == nil
+}
+
+func (c *config) checkAddresses() error {
+	host, port, ok := splitAddress(c.Addr)
+	if !ok {
 		return fmt.Errorf("ADDR is %q: set host:port, such as 127.0.0.1:8080", c.Addr)
 	}
-	if _, simPort, err := net.SplitHostPort(c.StripeSimAddr); c.local() && (err != nil || simPort == "") {
+	if _, _, ok := splitAddress(c.StripeSimAddr); c.local() && !ok {
 		return fmt.Errorf("STRIPE_SIM_ADDR is %q: set host:port, such as 127.0.0.1:12111", c.StripeSimAddr)
+	}
+	if _, _, ok := splitAddress(c.MetricsAddr); c.MetricsAddr != "" && !ok {
+		return fmt.Errorf("METRICS_ADDR is %q: set host:port, such as 127.0.0.1:9090", c.MetricsAddr)
 	}
 	if c.PublicURL == "" {
 		if host == "" || host == "0.0.0.0" || host == "::" {

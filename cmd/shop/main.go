@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -50,6 +51,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	if err == nil {
 		err = command.Run()
+	} else {
+		err = misread(err)
 	}
 	if err != nil && !(errors.Is(err, context.Canceled) && ctx.Err() != nil) {
 		fmt.Fprintln(stderr, "shop: "+oneLine(err))
@@ -60,6 +63,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // streams are the program's outputs.
 type streams struct{ out, err io.Writer }
+
+// misread says of a setting that cannot be read which variable it is, since
+// that is how most are set, and where to look.
+func misread(err error) error {
+	text, _, _ := strings.Cut(err.Error(), " (from envar ")
+	text = flag.ReplaceAllStringFunc(text, func(name string) string {
+		return strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(name, "--"), "-", "_"))
+	})
+	return errors.New(text + ": see shop --help")
+}
+
+// flag is the name of a flag where an error about its value has it.
+var flag = regexp.MustCompile(`^--[a-z-]+`)
 
 // oneLine gives an error's text on one line.
 func oneLine(err error) string {

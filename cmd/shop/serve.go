@@ -33,12 +33,19 @@ func (c *serveCommand) Run(ctx context.Context, to streams) error {
 	}
 	log := newLog(to.err)
 
-	// The port first: the commonest mistake, found before anything is started.
+	// The ports first: the commonest mistake, found before anything is started.
 	listener, err := net.Listen("tcp", c.Addr)
 	if err != nil {
 		return fmt.Errorf("ADDR: %w: set ADDR to a free address, such as 127.0.0.1:8081", err)
 	}
 	defer func() { _ = listener.Close() }()
+	var metrics net.Listener
+	if c.MetricsAddr != "" {
+		if metrics, err = net.Listen("tcp", c.MetricsAddr); err != nil {
+			return fmt.Errorf("METRICS_ADDR: %w: set METRICS_ADDR to a free address", err)
+		}
+		defer func() { _ = metrics.Close() }()
+	}
 
 	back, err := c.openBackend(ctx, log)
 	if err != nil {
@@ -63,12 +70,7 @@ func (c *serveCommand) Run(ctx context.Context, to streams) error {
 	}
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(listener) }()
-	if c.MetricsAddr != "" {
-		metrics, err := net.Listen("tcp", c.MetricsAddr)
-		if err != nil {
-			return fmt.Errorf("METRICS_ADDR: %w: set it to a free address", err)
-		}
-		defer func() { _ = metrics.Close() }()
+	if metrics != nil {
 		go func() { failed <- http.Serve(metrics, shop.MetricsHandler()) }()
 	}
 	c.greet(to.out, back)
@@ -200,6 +202,9 @@ type migrateCommand struct{ database }
 
 // Run migrates and ends.
 func (c *migrateCommand) Run(ctx context.Context, to streams) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	log := newLog(to.err)
 	back := &backend{}
 	defer back.close(log)
