@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"sync"
 	"testing"
+	"time"
 
 	"payonce/migrations"
 	"payonce/migrations/dbtest"
@@ -40,18 +40,17 @@ func TestUp(t *testing.T) {
 		conn := connect(t, url)
 		require.ErrorIs(t, migrations.Check(t.Context(), conn), migrations.ErrPending)
 
-		begin := make(chan struct{})
-		errs := make([]error, 3)
-		var group sync.WaitGroup
-		for i := range errs {
-			group.Go(func() {
-				<-begin
-				errs[i] = migrations.Up(t.Context(), url)
-			})
+		release := migrating(t, url)
+		done := make(chan error, 3)
+		for range cap(done) {
+			go func() { done <- migrations.Up(t.Context(), url) }()
 		}
-		close(begin)
-		group.Wait()
-		require.Equal(t, make([]error, 3), errs)
+		waitUntil(t, conn, "SELECT count(*) = 3 "+waitingSQL)
+		require.ErrorIs(t, migrations.Check(t.Context(), conn), migrations.ErrPending)
+		release()
+		for range cap(done) {
+			require.NoError(t, <-done)
+		}
 
 		require.NoError(t, migrations.Check(t.Context(), conn))
 		var want []int64
@@ -92,24 +91,39 @@ func TestUp(t *testing.T) {
 	t.Run("EndsWithItsContextWhileAnotherMigrates", func(t *testing.T) {
 		t.Parallel()
 		url := dbtest.NewEmptyURL(t)
-		// goose's own number: a session that holds it is migrating.
-		_, err := connect(t, url).Exec(t.Context(), "SELECT pg_advisory_lock(4097083626)")
-		require.NoError(t, err)
+		conn := connect(t, url)
+		migrating(t, url)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- migrations.Up(ctx, url) }()
-		waitUntil(t, connect(t, url), "SELECT to_regclass('goose_db_version') IS NOT NULL")
+		waitUntil(t, conn, "SELECT count(*) = 1 "+waitingSQL)
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)
-		require.ErrorIs(t, migrations.Check(t.Context(), connect(t, url)), migrations.ErrPending)
+		require.ErrorIs(t, migrations.Check(t.Context(), conn), migrations.ErrPending)
 	})
+}
+
+// waitingSQL selects the sessions that have asked for the migrations' lock.
+const waitingSQL = `FROM pg_stat_activity
+	WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE 'SELECT pg_try_advisory_lock%'`
+
+// migrating holds the migrations' lock, as a program does that migrates, until
+// it is released or the test ends. The number is goose's own.
+func migrating(t *testing.T, url string) (release func()) {
+	t.Helper()
+	conn := connect(t, url)
+	_, err := conn.Exec(t.Context(), "SELECT pg_advisory_lock(4097083626)")
+	require.NoError(t, err)
+	return func() { require.NoError(t, conn.Close(t.Context())) }
 }
 
 // waitUntil polls a question to the database until the answer is yes.
 func waitUntil(t *testing.T, conn *pgx.Conn, question string) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
 	for yes := false; !yes; {
-		require.NoError(t, conn.QueryRow(t.Context(), question).Scan(&yes))
+		require.NoError(t, conn.QueryRow(ctx, question).Scan(&yes), question)
 	}
 }
 

@@ -221,6 +221,7 @@ func TestStart(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "off", query[string](t, before.URL(""), "SHOW fsync"))
 		execute(t, before.URL(""), "CREATE TABLE lost (n int)")
+		execute(t, before.URL(""), "CHECKPOINT") // it is on the disk, and goes nevertheless
 		p, err := before.cluster.postmaster()
 		require.NoError(t, err)
 		require.NoError(t, syscall.Kill(p.pid, syscall.SIGKILL))
