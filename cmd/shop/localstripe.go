@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -106,9 +107,19 @@ func (s *localStripe) start(ctx context.Context, folder *localpg.Folder) error {
 		return err == nil && running.ID == s.id
 	})
 	if err == nil && len(ended) > 0 {
-		err = fmt.Errorf("it ended at once (%w): see %s", <-ended, log.Name())
+		err = fmt.Errorf("it ended at once (%w): %s; see %s", <-ended, lastLine(log.Name()), log.Name())
 	}
 	return err
+}
+
+// lastLine gives the last line of a log: why a process ended.
+func lastLine(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.TrimPrefix(lines[len(lines)-1], "shop: ")
 }
 
 // identify asks who listens on addr. A refused connection is ECONNREFUSED.
@@ -171,6 +182,9 @@ func (c *stripeCommand) Run(ctx context.Context, to streams) error {
 	server, err := stripesim.New(stripesim.Config{
 		ID: id, Journal: filepath.Join(folder.Path(), "stripe.journal"), Logger: newLog(to.err),
 	})
+	if errors.Is(err, stripesim.ErrJournalInUse) {
+		return fmt.Errorf("the local Stripe of this DATA_DIR runs at another address: set STRIPE_SIM_ADDR to that one: %w", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Description("A course shop that charges a card exactly once. Every flag can be given as the environment variable behind it."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exited = code }),
+		kong.Help(help),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 		kong.Bind(streams{stdout, stderr}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
@@ -63,6 +64,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // streams are the program's outputs.
 type streams struct{ out, err io.Writer }
+
+// help also shows the flags of serve where no command was named: they are the
+// shop's, and nobody should have to know the command that is left out.
+func help(options kong.HelpOptions, ctx *kong.Context) error {
+	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || ctx.Selected() != nil {
+		return err
+	}
+	serve, err := kong.Trace(ctx.Kong, []string{"serve"})
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintln(ctx.Stdout)
+	return kong.DefaultHelpPrinter(options, serve)
+}
 
 // misread says of a setting that cannot be read which variable it is, since
 // that is how most are set, and where to look.
