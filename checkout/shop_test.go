@@ -32,6 +32,7 @@ var methods = []checkout.Method{
 	{ID: "pm_card_visa_chargeDeclinedStolenCard"}, {ID: "pm_card_authenticationRequired"},
 	{ID: "pm_sim_reply_lost"}, {ID: "pm_sim_never_arrived"}, {ID: "pm_sim_rate_limited"},
 	{ID: "pm_sim_server_error"}, {ID: "pm_sim_slow"}, {ID: "pm_sim_always_500"}, {ID: "pm_card_not_at_stripe"},
+	{ID: "pm_sim_processing"}, {ID: "pm_card_createDispute"}, {ID: "pm_card_pendingRefund"}, {ID: "pm_card_refundFail"},
 }
 
 // shop is a checkout on a database of its own, with a local Stripe of its own.
@@ -48,10 +49,13 @@ type setting func(*checkout.Config, *idempotency.Config)
 
 func open(t *testing.T, settings ...setting) *shop {
 	t.Helper()
-	stripe, err := stripesim.New(stripesim.Config{SlowCall: 200 * time.Millisecond})
+	stripe, err := stripesim.New(stripesim.Config{
+		SlowCall: 200 * time.Millisecond, DeliverAfter: time.Millisecond, Later: 50 * time.Millisecond,
+		Backoff: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond, time.Second},
+	})
 	require.NoError(t, err)
 	server := httptest.NewServer(stripe)
-	t.Cleanup(server.Close)
+	t.Cleanup(func() { _ = stripe.Close(); server.Close() })
 	s := &shop{t: t, pool: dbtest.New(t, dbtest.MaxConns(8)), stripe: stripe, base: server.URL}
 	s.Service, s.ledger = s.instance("one", settings...)
 	return s

@@ -111,7 +111,7 @@ func intent(pi *stripe.PaymentIntent, id string) (checkout.Intent, error) {
 	if pi == nil || !intentID(pi.ID) || (id != "" && pi.ID != id) || printable(string(pi.Status)) == "" {
 		return checkout.Intent{}, errNotAsked
 	}
-	return checkout.Intent{
+	said := checkout.Intent{
 		ID:            pi.ID,
 		Status:        checkout.IntentStatus(pi.Status),
 		Money:         checkout.Money{Amount: pi.Amount, Currency: printable(string(pi.Currency))},
@@ -120,7 +120,11 @@ func intent(pi *stripe.PaymentIntent, id string) (checkout.Intent, error) {
 		Account:       printable(pi.Metadata["account"]),
 		Order:         printable(pi.Metadata["order"]),
 		NextActionURL: nextActionURL(pi.NextAction),
-	}, nil
+	}
+	if last := pi.LastPaymentError; last != nil {
+		said.Code, said.DeclineCode = printable(string(last.Code)), printable(string(last.DeclineCode))
+	}
+	return said, nil
 }
 
 // paidCharge gives the charge that took the money. After a decline latest_charge
