@@ -216,7 +216,7 @@ func (s *Server) transact(c *call, p params) (answer, error) {
 	if c.keyed() && s.stores(c, apiErr) {
 		key = &storedKey{
 			Key: c.key, Method: c.method, Path: c.path, Fingerprint: c.fingerprint, Request: c.id,
-			Status: a.status, Body: string(a.body), ShouldRetry: a.shouldRetry, At: s.now(),
+			Status: a.status, Code: a.code, Body: string(a.body), ContentType: a.contentType, ShouldRetry: a.shouldRetry, At: s.now(),
 		}
 	}
 	return a, tx.commit(key)

@@ -35,6 +35,7 @@ type charge struct {
 	ReceiptNumber                 null                 `json:"receipt_number"`
 	ReceiptURL                    *string              `json:"receipt_url"`
 	Refunded                      bool                 `json:"refunded"`
+	Refunds                       *page                `json:"refunds,omitempty"`
 	Review                        null                 `json:"review"`
 	Shipping                      null                 `json:"shipping"`
 	Source                        null                 `json:"source"`

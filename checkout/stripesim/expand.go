@@ -1,6 +1,9 @@
 package stripesim
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // maxExpansion is how deep Stripe expands (https://docs.stripe.com/expand).
 const maxExpansion = 4
@@ -34,8 +37,15 @@ func (tx *tx) expandPath(shown any, names []string, path string) *apiError {
 		}
 		return nil
 	}
+	if ch, ok := shown.(*charge); ok && names[0] == "refunds" {
+		ch.Refunds = tx.refundsOf(ch.ID)
+		return tx.expandPath(ch.Refunds, names[1:], path)
+	}
 	field := referenceIn(shown, names[0])
 	if field == nil {
+		if slices.Contains(nullReferences, names[0]) {
+			return nil
+		}
 		return cannotExpand(path)
 	}
 	if field.id == "" {
@@ -45,6 +55,24 @@ func (tx *tx) expandPath(shown any, names []string, path string) *apiError {
 		field.expanded = tx.get(field.id).shown()
 	}
 	return tx.expandPath(field.expanded, names[1:], path)
+}
+
+// nullReferences are fields that can be expanded at Stripe and are always null here.
+var nullReferences = []string{
+	"application", "balance_transaction", "customer", "invoice", "on_behalf_of", "review", "source_transfer", "source_transfer_reversal",
+	"transfer_reversal",
+}
+
+// refundsOf is the list of a charge's refunds, which the charge shows only when it is expanded.
+func (tx *tx) refundsOf(id string) *page {
+	refunds := &page{Object: "list", Data: []any{}, URL: "/v1/charges/" + id + "/refunds"}
+	tx.each("refund", func(r record) bool {
+		if re := r.(*refundRecord); re.Charge.id == id {
+			refunds.Data = append(refunds.Data, re.shown())
+		}
+		return len(refunds.Data) < defaultLimit
+	})
+	return refunds
 }
 
 // referenceIn returns the field of a shown object that can be expanded under a name.

@@ -129,7 +129,9 @@ func (s *Server) runJob(a *account, j *job, epoch int) error {
 		return nil
 	}
 	tx := s.begin(&call{account: a, base: j.Base, epoch: epoch})
-	duties[j.Does](tx, j.Subject)
+	if duty, known := duties[j.Does]; known {
+		duty(tx, j.Subject)
+	}
 	tx.remove(j.ID)
 	return tx.commit(nil)
 }

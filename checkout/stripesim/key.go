@@ -21,7 +21,9 @@ type storedKey struct {
 	Fingerprint string    `json:"fingerprint"`
 	Request     string    `json:"request"` // id of the request that executed
 	Status      int       `json:"status"`
+	Code        string    `json:"code,omitempty"` // of the error
 	Body        string    `json:"body"`
+	ContentType string    `json:"content_type,omitempty"`
 	ShouldRetry string    `json:"should_retry,omitempty"`
 	At          time.Time `json:"at"`
 }
@@ -51,7 +53,8 @@ func (s *Server) claimKey(c *call) (answer, bool) {
 		return c.failed(errKeyOtherParameters(c.key)), false
 	}
 	return answer{
-		status: stored.Status, body: []byte(stored.Body), original: stored.Request, replayed: true, shouldRetry: stored.ShouldRetry,
+		status: stored.Status, body: []byte(stored.Body), contentType: stored.ContentType, code: stored.Code,
+		original: stored.Request, replayed: true, shouldRetry: stored.ShouldRetry,
 	}, false
 }
 

@@ -43,8 +43,15 @@ func TestListsArePagedNewestFirst(t *testing.T) {
 	require.Equal(t, all, ids(c.get(path, "limit", "12")))
 
 	for _, pairs := range [][]string{
-		{"limit", "0"}, {"limit", "101"}, {"limit", "x"}, {"starting_after", "pi_none"}, {"ending_before", "pi_none"},
-		{"starting_after", all[0], "ending_before", all[1]}, {"customer", "cus_1"}, {"unknown", "1"}, {"created[about]", "1"},
+		{"limit", "0"},
+		{"limit", "101"},
+		{"limit", "x"},
+		{"starting_after", "pi_none"},
+		{"ending_before", "pi_none"},
+		{"starting_after", all[0], "ending_before", all[1]},
+		{"customer", "cus_1"},
+		{"unknown", "1"},
+		{"created[about]", "1"},
 	} {
 		require.Equal(t, 400, c.get(path, pairs...).status, "%v", pairs)
 	}
@@ -98,7 +105,11 @@ func TestIdsAreExpandedOnRequest(t *testing.T) {
 	require.Equal(t, true, refund.at("charge", "refunded"))
 	require.Equal(t, "succeeded", refund.text("payment_intent", "status"))
 
-	for _, path := range []string{"customer", "latest_charge.customer", "data.latest_charge", "latest_charge.payment_intent.latest_charge.payment_intent.latest_charge"} {
+	r = c.get("/v1/payment_intents/"+id, "expand[]", "latest_charge.refunds", "expand[]", "latest_charge.balance_transaction", "expand[]", "customer")
+	require.Equal(t, 200, r.status, "what is null here may be expanded as at Stripe")
+	require.Equal(t, []any{refund.text("id")}, []any{r.at("latest_charge", "refunds").(map[string]any)["data"].([]any)[0].(map[string]any)["id"]})
+
+	for _, path := range []string{"nothing", "latest_charge.nothing", "data.latest_charge", "latest_charge.payment_intent.latest_charge.payment_intent.latest_charge"} {
 		r := c.get("/v1/payment_intents/"+id, "expand[]", path)
 		require.Equal(t, 400, r.status, path)
 		require.Contains(t, r.text("error", "message"), path)
@@ -235,6 +246,11 @@ func TestRefundsKeepToTheCharge(t *testing.T) {
 	event := c.get("/v1/events", "type", "charge.refunded", "limit", "1").at("data").([]any)[0].(map[string]any)
 	previous := event["data"].(map[string]any)["previous_attributes"].(map[string]any)
 	require.EqualValues(t, 1000, previous["amount_refunded"])
+
+	captured := c.create("capture_method", "manual")
+	require.Equal(t, 200, c.confirm(captured, "", "pm_card_visa").status)
+	require.Equal(t, 200, c.post("/v1/payment_intents/"+captured+"/capture", "", "amount_to_capture", "1000").status)
+	require.EqualValues(t, 1000, c.post("/v1/refunds", "", "payment_intent", captured).at("amount"), "no more than was captured")
 
 	other := c.create()
 	require.Equal(t, 400, c.post("/v1/refunds", "", "payment_intent", other, "charge", ch.text("id")).status, "another's charge")

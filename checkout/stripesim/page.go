@@ -50,7 +50,9 @@ func showPage(w http.ResponseWriter, status int, view pageView) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Referrer-Policy", "no-referrer")
+	// no-referrer would make older browsers send the form with the origin "null", which looks like another site's.
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'")
 	w.WriteHeader(status)
 	_ = pageTemplate.Execute(w, view)
 }
@@ -63,6 +65,7 @@ var notImitated = []string{
 	"API versions other than " + APIVersion + "; the v2 API; the search API.",
 	"Rate limits, permissions of restricted keys, and delays, unless a rule or a method asks for them.",
 	"Conversion between currencies, and the minimums that follow from it.",
+	"What Stripe does not publish: which 400s are stored under a key, the cap on confirmations, the schedule of retries.",
 }
 
 // about says to whoever opens the address what this is.

@@ -68,10 +68,7 @@ func createRefund(tx *tx, p params) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	left := ch.AmountCaptured - ch.AmountRefunded
-	if !ch.Captured {
-		left = ch.Amount - ch.AmountRefunded
-	}
+	left := ch.Amount - ch.AmountRefunded // what a partial capture gave back counts as refunded
 	amount := left
 	if p.has("amount") {
 		amount = p.integer("amount")

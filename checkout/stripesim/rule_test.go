@@ -149,7 +149,11 @@ func TestNonsenseIsNoRule(t *testing.T) {
 	t.Parallel()
 	c := start(t, stripesim.Config{})
 	for _, rule := range []stripesim.Rule{
-		{}, {Action: "explode"}, {Action: stripesim.Hold, At: "never"}, {Action: stripesim.Delay}, {Action: stripesim.Fail},
+		{},
+		{Action: "explode"},
+		{Action: stripesim.Hold, At: "never"},
+		{Action: stripesim.Delay},
+		{Action: stripesim.Fail},
 		{Action: stripesim.Fail, Failure: &stripesim.Failure{Status: 99}},
 		{Action: stripesim.Fail, At: stripesim.Answer, Failure: &stripesim.Failure{Status: 500}},
 	} {

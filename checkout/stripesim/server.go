@@ -141,7 +141,8 @@ func (s *Server) mux() http.Handler {
 	mux.HandleFunc("/v1/", s.serve(route{pattern: "unrecognized"}))
 	s.control(mux)
 	s.pages(mux)
-	return mux
+	// The server listens where any page in the developer's browser can send a form to.
+	return http.NewCrossOriginProtection().Handler(mux)
 }
 
 // ServeHTTP answers one request. To drop a connection it panics with http.ErrAbortHandler, which net/http's server

@@ -121,7 +121,7 @@ func TestParametersAreValidatedLikeStripes(t *testing.T) {
 		{"refund of nothing", "/v1/refunds", "amount=100", "", "parameter_missing"},
 		{"refund reason", "/v1/refunds", "payment_intent=" + id + "&reason=because", "reason", ""},
 		{"refund of an unknown charge", "/v1/refunds", "charge=ch_1", "charge", "resource_missing"},
-		{"expand", "/v1/payment_intents", "amount=4900&currency=usd&expand[]=customer", "expand", ""},
+		{"expand", "/v1/payment_intents", "amount=4900&currency=usd&expand[]=nothing", "expand", ""},
 	} {
 		r := c.send(context.Background(), http.MethodPost, row.path, "", row.body)
 		require.Equal(t, 400, r.status, "%s: %s", row.name, r.raw)
