@@ -49,7 +49,7 @@ func readSubmission(c echo.Context, declared ...string) (submission, error) {
 	if err != nil {
 		return submission{}, err
 	}
-	body, err := readBody(c.Response(), r)
+	body, err := readBody(c.Response().Writer, r)
 	if err != nil {
 		return submission{}, err
 	}
@@ -104,6 +104,8 @@ func isForm(r *http.Request) (bool, error) {
 	return false, refused
 }
 
+// readBody needs the server's own writer: only with it does MaxBytesReader
+// close the connection of a client that goes on sending.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var large *http.MaxBytesError

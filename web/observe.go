@@ -60,7 +60,10 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			attrs = append(attrs, slog.String("key", v.key), slog.Bool("replayed", v.replayed))
 		}
 		if v.code != "" {
-			attrs = append(attrs, slog.String("code", v.code), slog.Any("error", v.err))
+			attrs = append(attrs, slog.String("code", v.code))
+		}
+		if v.err != nil {
+			attrs = append(attrs, slog.Any("error", v.err))
 		}
 		s.cfg.Log.LogAttrs(context.WithoutCancel(c.Request().Context()), level, "request", attrs...)
 		return nil

@@ -25,9 +25,9 @@ func (s *Server) route(e *echo.Echo) {
 
 	read("/", s.catalogue, s.anyAccount)
 	read("/courses/:slug", s.course, s.anyAccount)
-	read("/courses/:slug/lessons/:n", s.lesson, s.anyAccount)
-	read("/orders", s.orders, s.anyAccount)
-	read("/orders/:id", s.order, s.anyAccount)
+	read("/courses/:slug/lessons/:n", s.lesson, s.anyAccount, ownAccount)
+	read("/orders", s.orders, s.anyAccount, ownAccount)
+	read("/orders/:id", s.order, s.anyAccount, ownAccount)
 	read("/docs/idempotency", s.idempotencyPolicy, s.anyAccount)
 	read("/openapi.json", s.description, s.anyAccount)
 

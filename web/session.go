@@ -90,6 +90,17 @@ func (s *Server) anyAccount(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// ownAccount is for reading what belongs to somebody, behind anyAccount: to a
+// stranger an empty list would say that nothing was ever charged.
+func ownAccount(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if visitOf(c).account == "" {
+			return errNoSession
+		}
+		return next(c)
+	}
+}
+
 // knownAccount is for everything that changes something: an account that is
 // made up now could own no order, and its key would protect nothing.
 func (s *Server) knownAccount(next echo.HandlerFunc) echo.HandlerFunc {

@@ -176,6 +176,10 @@ func TestAccountOfATeam(t *testing.T) {
 
 	require.Equal(t, 200, s.send(get("/")).status, "a stranger may look")
 	require.Empty(t, s.send(get("/")).cookies)
+	require.Equal(t, 200, s.send(get("/courses/"+slug, fromBrowser)).status)
+	for _, path := range []string{"/orders", "/orders/" + someOrder, "/courses/" + slug + "/lessons/1"} {
+		require.Equal(t, 401, s.send(get(path)).status, path)
+	}
 	require.Equal(t, 401, s.send(post("/orders", `{"course":"a"}`)).status)
 	require.Equal(t, 500, s.send(post("/orders", `{"course":"a"}`, header("X-User", "broken"))).status)
 	require.Equal(t, 500, s.send(post("/orders", `{"course":"a"}`, header("X-User", "a\x00b"))).status)
