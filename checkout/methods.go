@@ -7,6 +7,7 @@ func TestMethods() []Method {
 	return []Method{
 		{ID: "pm_card_visa", Name: "Visa ending 4242", Note: "Approved"},
 		{ID: "pm_card_mastercard", Name: "Mastercard ending 4444", Note: "Approved"},
+		{ID: "pm_card_authenticationRequired", Name: "Visa ending 3184", Note: "Your bank asks you first (3-D Secure)"},
 		{ID: "pm_card_chargeDeclined", Name: "Visa ending 0002", Note: "Declined"},
 		{ID: "pm_card_chargeDeclinedInsufficientFunds", Name: "Visa ending 9995", Note: "Declined: insufficient funds"},
 		{ID: "pm_card_chargeDeclinedExpiredCard", Name: "Visa ending 0069", Note: "Declined: the card has expired"},
@@ -23,6 +24,7 @@ func FaultMethods() []Method {
 		{ID: "pm_sim_slow", Name: "Slow", Note: "Charges after 5 s", Fault: true},
 		{ID: "pm_sim_rate_limited", Name: "Rate limited", Note: "429 once, then charges", Fault: true},
 		{ID: "pm_sim_server_error", Name: "Server error", Note: "500, and Stripe stores it under the key", Fault: true},
+		{ID: "pm_sim_processing", Name: "Processing", Note: "Accepted now, settled by webhook 3 s later", Fault: true},
 		{ID: "pm_sim_always_500", Name: "Always 500", Note: "Never an answer: the shop asks, and ends the attempt", Fault: true},
 	}
 }

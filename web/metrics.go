@@ -15,6 +15,7 @@ type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
+	events   *prometheus.CounterVec
 }
 
 func newMetrics(registry *prometheus.Registry) (*metrics, error) {
@@ -31,7 +32,11 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20},
 		}, []string{"method", "route"}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.seconds} {
+	m.events = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "payonce_webhook_events_total",
+		Help: "Deliveries of Stripe's events, by what became of them.",
+	}, []string{"result"})
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.events} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("web: registering metrics: %w", err)
 		}

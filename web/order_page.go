@@ -96,7 +96,7 @@ func (s *Server) checking(c echo.Context, o checkout.Order) view.Checking {
 		m.Trail = append(m.Trail, at(p.CreatedAt, "The payment was claimed, to be sent to Stripe under one key."))
 		switch p.Status {
 		case checkout.PaymentRequiresAction:
-			m.State, m.BankURL = view.RequiresAction, p.NextAction
+			m.State, m.BankURL, m.CanCancel = view.RequiresAction, p.NextAction, true
 			now = "The bank waits for you to confirm."
 		case checkout.PaymentProcessing:
 			m.State = view.Processing

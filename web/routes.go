@@ -34,6 +34,11 @@ func (s *Server) route(e *echo.Echo) {
 	write("/orders", s.placeOrder)
 	write(payPath, s.pay)
 	write(refundPath, s.refund)
+	write(cancelPath, s.cancel)
+	read("/orders/:id/return", s.returned, s.anyAccount)
+	if s.cfg.Webhook != nil {
+		e.POST(webhookPath, s.webhook) // its signature is its protection
+	}
 	if s.startsOver() {
 		e.POST("/session", s.startOver, withoutQuery)
 	}

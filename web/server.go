@@ -37,6 +37,10 @@ type Service interface {
 	PlaceOrder(ctx context.Context, r checkout.OrderRequest) (idempotency.Response, error)
 	Pay(ctx context.Context, r checkout.PaymentRequest) (idempotency.Response, error)
 	Refund(ctx context.Context, r checkout.RefundRequest) (idempotency.Response, error)
+	Cancel(ctx context.Context, r checkout.CancelRequest) (checkout.CancelView, error)
+	Ask(ctx context.Context, account, order string) error
+	Returned(ctx context.Context, order, token string) (checkout.ReturnState, error)
+	HandleEvent(ctx context.Context, e checkout.Event) (checkout.EventResult, error)
 }
 
 // StripeMode says what kind of money the shop takes. Every page shows it.
@@ -94,6 +98,10 @@ type Config struct {
 
 	// Policy holds the figures in force. Required; each at least a second.
 	Policy Policy
+
+	// Webhook checks the signature of a delivery over its raw body, and reads
+	// its event. Optional. Default: the shop has no webhook endpoint.
+	Webhook func(body []byte, signature string) (checkout.Event, error)
 
 	// Facts are short truths for the foot of every page, such as
 	// "PostgreSQL 17.6". Optional.

@@ -101,6 +101,28 @@ func (f *fake) Pay(_ context.Context, r checkout.PaymentRequest) (idempotency.Re
 	return f.write(r)
 }
 
+func (f *fake) Cancel(_ context.Context, r checkout.CancelRequest) (checkout.CancelView, error) {
+	_, err := f.write(r)
+	return checkout.CancelView{PaymentView: checkout.PaymentView{ID: r.Payment, Order: "ord_7iknwfxycmq4jhpyt4lhqcle", Status: checkout.PaymentCanceled, Amount: 4900, Currency: "usd"}}, err
+}
+
+func (f *fake) Ask(_ context.Context, _, order string) error {
+	_, err := f.Order(context.Background(), "", order)
+	return err
+}
+
+func (f *fake) Returned(_ context.Context, _, token string) (checkout.ReturnState, error) {
+	if token != "right" {
+		return "", checkout.ErrNotFound
+	}
+	return checkout.ReturnPaid, nil
+}
+
+func (f *fake) HandleEvent(_ context.Context, e checkout.Event) (checkout.EventResult, error) {
+	_, err := f.write(e)
+	return checkout.EventApplied, err
+}
+
 func (f *fake) Refund(_ context.Context, r checkout.RefundRequest) (idempotency.Response, error) {
 	return f.write(r)
 }

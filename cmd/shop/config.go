@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"payonce/checkout"
 	"payonce/checkout/stripepay"
 	"payonce/idempotency"
 )
@@ -25,6 +26,7 @@ type database struct {
 type provider struct {
 	StripeSecretKey      string `env:"STRIPE_SECRET_KEY" placeholder:"sk_..." help:"Stripe's secret key. Default: the local Stripe, and no real money."`
 	StripePublishableKey string `env:"STRIPE_PUBLISHABLE_KEY" placeholder:"pk_..." hidden:"" help:"Stripe's publishable key."`
+	StripeWebhookSecret  string `env:"STRIPE_WEBHOOK_SECRET" placeholder:"whsec_..." help:"Signs Stripe's events; two with a comma while rolling. Required with STRIPE_SECRET_KEY; the local Stripe's is made at start."`
 	StripeAPIBase        string `env:"STRIPE_API_BASE" placeholder:"URL" help:"Another address for Stripe's API; never with a live key. Default: Stripe's own."`
 	StripeSimAddr        string `env:"STRIPE_SIM_ADDR" default:"127.0.0.1:12111" help:"Where the local Stripe listens. Anyone on this machine may ask it GET /v1/charges with the key sk_test_local."`
 }
@@ -42,13 +44,16 @@ type config struct {
 	SessionSecret string `env:"SESSION_SECRET" placeholder:"SECRET" help:"Signs the session's cookie: 32 bytes or more, the same for every instance. Default: random, kept in DATA_DIR; required with DATABASE_URL or STRIPE_SECRET_KEY."`
 	Demo          string `env:"DEMO" enum:"on,off,auto" default:"auto" help:"on, off or auto: methods that make the network misbehave, partial refunds, start over. auto is on with the local Stripe. Never with a live key."`
 
-	Lease           time.Duration `env:"LEASE" default:"60s" help:"How long a dead owner's claim blocks its key. Above PROVIDER_TIMEOUT plus 2 s, or living owners are taken over."`
-	ProviderTimeout time.Duration `env:"PROVIDER_TIMEOUT" default:"15s" help:"The deadline of one attempt's whole call phase, all its calls to Stripe together."`
-	Wait            time.Duration `env:"WAIT" default:"1s" help:"How long a duplicate waits for the first answer before it is told to come back. Well under a client's own timeout."`
-	Retention       time.Duration `env:"RETENTION" default:"72h" help:"How long a finished key is remembered. Above every path that can still retry, and 24 h, which is how long Stripe remembers."`
-	OrderExpiry     time.Duration `env:"ORDER_EXPIRY" default:"20h" help:"How long an order can be paid. Under 23 h: Stripe forgets keys after 24."`
-	ResendWindow    time.Duration `env:"RESEND_WINDOW" default:"15m" help:"How long after its claim an unknown payment may be sent again; later it is asked about and canceled. With LEASE under 23 h."`
-	RefundWindow    time.Duration `env:"REFUND_WINDOW" default:"336h" help:"How long after paying a buyer may take the money back."`
+	Lease             time.Duration `env:"LEASE" default:"60s" help:"How long a dead owner's claim blocks its key. Above PROVIDER_TIMEOUT plus 2 s, or living owners are taken over."`
+	ProviderTimeout   time.Duration `env:"PROVIDER_TIMEOUT" default:"15s" help:"The deadline of one attempt's whole call phase, all its calls to Stripe together."`
+	Wait              time.Duration `env:"WAIT" default:"1s" help:"How long a duplicate waits for the first answer before it is told to come back. Well under a client's own timeout."`
+	Retention         time.Duration `env:"RETENTION" default:"72h" help:"How long a finished key is remembered. Above every path that can still retry, and 24 h, which is how long Stripe remembers."`
+	OrderExpiry       time.Duration `env:"ORDER_EXPIRY" default:"20h" help:"How long an order can be paid. Under 23 h: Stripe forgets keys after 24."`
+	ResendWindow      time.Duration `env:"RESEND_WINDOW" default:"15m" help:"How long after its claim an unknown payment may be sent again; later it is asked about and canceled. With LEASE under 23 h."`
+	CompleterInterval time.Duration `env:"COMPLETER_INTERVAL" default:"5s" help:"How often abandoned payments are looked for; 0 is never."`
+	EventRetention    time.Duration `env:"EVENT_RETENTION" default:"1080h" help:"How long a handled event is remembered. Above the 30 days within which Stripe can send one again."`
+	ActionTimeout     time.Duration `env:"ACTION_TIMEOUT" default:"15m" help:"How long the bank may wait for the buyer (3-D Secure) before the payment is asked about and canceled."`
+	RefundWindow      time.Duration `env:"REFUND_WINDOW" default:"336h" help:"How long after paying a buyer may take the money back."`
 }
 
 // stripeKeptFor is when Stripe may begin to forget an idempotency key, less an
@@ -88,6 +93,12 @@ func (c *config) check() error {
 		return refuse("RETENTION is %s: set at least %s, since Stripe remembers keys that long", c.Retention, idempotency.MinRetention)
 	case c.Retention <= c.OrderExpiry+c.ResendWindow+c.Lease:
 		return refuse("RETENTION is %s: set it above ORDER_EXPIRY (%s) plus RESEND_WINDOW and LEASE, since all of that can still retry", c.Retention, c.OrderExpiry)
+	case c.CompleterInterval < 0 || (c.CompleterInterval > 0 && c.CompleterInterval < 100*time.Millisecond) || c.CompleterInterval > time.Hour:
+		return refuse("COMPLETER_INTERVAL is %s: set 0 (never), or 100ms to 1h", c.CompleterInterval)
+	case c.EventRetention < checkout.MinEventRetention:
+		return refuse("EVENT_RETENTION is %s: set at least %s, since Stripe can send an event again for 30 days", c.EventRetention, checkout.MinEventRetention)
+	case c.ActionTimeout < time.Minute || c.ActionTimeout >= stripeKeptFor:
+		return refuse("ACTION_TIMEOUT is %s: set 1m or more, and less than %s", c.ActionTimeout, stripeKeptFor)
 	case c.RefundWindow <= 0:
 		return refuse("REFUND_WINDOW is %s: set more than nothing", c.RefundWindow)
 	case c.live() && c.demo():
@@ -107,6 +118,9 @@ func (c *config) check() error {
 		if err := stripepay.CheckKey(c.StripeSecretKey, c.StripeAPIBase); err != nil {
 			return refuse("STRIPE_SECRET_KEY: %w", err)
 		}
+	}
+	if err := c.checkWebhookSecrets(); err != nil {
+		return err
 	}
 	return c.checkAddresses()
 }

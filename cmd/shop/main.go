@@ -19,6 +19,8 @@ import (
 type commands struct {
 	Serve   serveCommand   `cmd:"" default:"withargs" help:"Sell courses over HTTP (what happens without a command)."`
 	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date, and end."`
+	Stuck   stuckCommand   `cmd:"" help:"List what waits for a person, because nobody could tell what became of it."`
+	Refund  refundCommand  `cmd:"" help:"Give money back, the whole payment or a part of it."`
 	Stripe  stripeCommand  `cmd:"" help:"Be the local Stripe. The shop starts one by itself when it needs it."`
 }
 

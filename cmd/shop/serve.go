@@ -53,7 +53,7 @@ func (c *serveCommand) Run(ctx context.Context, to streams) error {
 	}
 	defer back.close(log)
 
-	shop, closeShop, err := c.open(ctx, back, log)
+	shop, closeShop, err := c.open(ctx, back, listener.Addr(), log)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (c *serveCommand) Run(ctx context.Context, to streams) error {
 }
 
 // open puts the parts of the shop together.
-func (c *serveCommand) open(ctx context.Context, back *backend, log *slog.Logger) (*web.Server, func(), error) {
+func (c *serveCommand) open(ctx context.Context, back *backend, listener net.Addr, log *slog.Logger) (*web.Server, func(), error) {
 	instance := instanceName(c.Addr)
 	ledger, err := idempotency.New(idempotency.Config{
 		Pool: back.pool, Instance: instance, Lease: c.Lease, Wait: c.Wait, Log: log,
@@ -109,11 +109,13 @@ func (c *serveCommand) open(ctx context.Context, back *backend, log *slog.Logger
 	service, err := checkout.New(checkout.Config{
 		Pool: back.pool, Ledger: ledger, Provider: stripe, Live: c.live(), Methods: methods,
 		PartialRefunds: c.demo(), PublicURL: c.PublicURL, ProviderTimeout: c.ProviderTimeout,
-		OrderExpiry: c.OrderExpiry, ResendWindow: c.ResendWindow, RefundWindow: c.RefundWindow, Log: log,
+		OrderExpiry: c.OrderExpiry, ResendWindow: c.ResendWindow, RefundWindow: c.RefundWindow,
+		ActionTimeout: c.ActionTimeout, Log: log,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
+	hook := newHook(c.webhookSecrets())
 	mode := web.StripeLocal
 	if !c.local() {
 		mode = web.StripeTest
@@ -124,16 +126,24 @@ func (c *serveCommand) open(ctx context.Context, back *backend, log *slog.Logger
 			Wait: c.Wait, Lease: c.Lease, ProviderTimeout: c.ProviderTimeout, ResendWindow: c.ResendWindow,
 			Retention: c.Retention, OrderExpiry: c.OrderExpiry, RefundWindow: c.RefundWindow,
 		},
-		Facts: []string{"PostgreSQL " + back.version, "Stripe API " + stripesim.APIVersion},
-		Ready: func(ctx context.Context) error { return migrations.Check(ctx, back.pool) },
-		Log:   log,
+		Facts:   []string{"PostgreSQL " + back.version, "Stripe API " + stripesim.APIVersion},
+		Webhook: hook.verify,
+		Ready:   func(ctx context.Context) error { return migrations.Check(ctx, back.pool) },
+		Log:     log,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	stopReaper := every(ctx, reapInterval, func(ctx context.Context) { reap(ctx, ledger, c.Retention, log) })
+	removeHook := func() {}
+	if c.local() {
+		if removeHook, err = hook.register(ctx, stripe, listener, log); err != nil {
+			return nil, nil, err
+		}
+	}
+	stopRoles := c.roles(ctx, service, ledger, log)
 	return shop, func() {
-		stopReaper()
+		removeHook()
+		stopRoles()
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if err := ledger.Close(closing); err != nil {
@@ -147,44 +157,6 @@ func (c *serveCommand) greet(to io.Writer, back *backend) {
 	fmt.Fprintf(to, "\nPay Once is open: %s\n\n", c.PublicURL)
 	fmt.Fprintf(to, "  PostgreSQL  %s\n", back.databaseNote)
 	fmt.Fprintf(to, "  Stripe      %s\n\n", back.stripeNote)
-}
-
-// reapInterval is how often finished keys are looked for; each turn goes on
-// while there are some.
-const reapInterval = time.Minute
-
-func reap(ctx context.Context, ledger *idempotency.Ledger, retention time.Duration, log *slog.Logger) {
-	for {
-		done, err := ledger.ReapOnce(ctx, idempotency.Reap{Retention: retention, Keep: checkout.KeepKeys})
-		if err != nil && ctx.Err() == nil {
-			log.Warn("reaping", slog.Any("err", err))
-		}
-		if err != nil || done.Keys == 0 {
-			return
-		}
-		log.Info("reaped", slog.Int("keys", done.Keys), slog.Int("history", done.History))
-	}
-}
-
-// every runs f at once and then at each interval, until the returned function
-// is called, which waits for a run to end.
-func every(ctx context.Context, interval time.Duration, f func(context.Context)) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(interval)
-		defer tick.Stop()
-		for {
-			f(ctx)
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return func() { cancel(); <-ended }
 }
 
 // instanceName tells the processes of one database apart in the history.

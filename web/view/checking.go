@@ -21,6 +21,8 @@ type Checking struct {
 	Payment string   // its id, named so that the buyer can quote it; may be empty
 	Trail   []Moment // what has happened so far, in order
 	BankURL string   // with RequiresAction: the bank's page
+	// CanCancel, with RequiresAction, offers to give this payment up so that another card can be used.
+	CanCancel bool
 	// Resend, where set, offers to send this same payment again: the same key and method, so that a lapsed claim is taken
 	// over and its outcome found. Nil where something else already asks.
 	Resend   *Resend

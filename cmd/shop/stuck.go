@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"text/tabwriter"
+	"time"
+
+	"payonce/checkout"
+	"payonce/checkout/stripepay"
+	"payonce/idempotency"
+)
+
+// operator is a checkout for a person at a terminal, on the shop's database and
+// Stripe.
+func (c *operatorFlags) operator(ctx context.Context, log *slog.Logger) (*checkout.Service, func(), error) {
+	full := config{database: c.database, provider: c.provider, SessionSecret: "unused"}
+	back, err := full.openBackend(ctx, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	ledger, err := idempotency.New(idempotency.Config{Pool: back.pool, Instance: instanceName("terminal:0"), Log: log})
+	if err == nil {
+		var stripe *stripepay.Stripe
+		if stripe, err = stripepay.New(stripepay.Config{SecretKey: back.stripeKey, Base: back.stripeBase}); err == nil {
+			var service *checkout.Service
+			service, err = checkout.New(checkout.Config{
+				Pool: back.pool, Ledger: ledger, Provider: stripe, Live: c.live(), PartialRefunds: true,
+				RefundWindow: 10 * 365 * 24 * time.Hour, PublicURL: "http://unused", Log: log,
+			})
+			if err == nil {
+				return service, func() { _ = ledger.Close(context.WithoutCancel(ctx)); back.close(log) }, nil
+			}
+		}
+	}
+	back.close(log)
+	return nil, nil, err
+}
+
+type operatorFlags struct {
+	database
+	provider
+}
+
+// stuckCommand lists what waits for a person.
+type stuckCommand struct {
+	operatorFlags
+	Ask string `placeholder:"ID" help:"Give this payment, refund or order back to the completer, from the start of its schedule; a parked event leaves the list."`
+}
+
+// Run lists what waits for a person, or gives one back to the completer.
+func (c *stuckCommand) Run(ctx context.Context, to streams) error {
+	service, done, err := c.operator(ctx, newLog(to.err))
+	if err != nil {
+		return err
+	}
+	defer done()
+	if c.Ask != "" {
+		if err := service.AskAgain(ctx, c.Ask); err != nil {
+			return fmt.Errorf("%s: %w", c.Ask, err)
+		}
+		fmt.Fprintf(to.out, "%s is given back to the completer.\n", c.Ask)
+		return nil
+	}
+	list, err := service.Stuck(ctx)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(to.out, "Nothing waits for a person.")
+		return nil
+	}
+	table := tabwriter.NewWriter(to.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "KIND\tID\tORDER\tSINCE\tWHY")
+	for _, s := range list {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Kind, s.ID, s.Order, s.Since.UTC().Format(time.RFC3339), s.Why)
+	}
+	return table.Flush()
+}
+
+// refundCommand gives money back, the whole payment or a part of it.
+type refundCommand struct {
+	operatorFlags
+	Payment string `arg:"" help:"The payment's id (pay_...)."`
+	Amount  int64  `arg:"" help:"In minor units: 1900 is $19.00, and ¥1,900."`
+	Key     string `placeholder:"KEY" help:"The idempotency key. Give the one that was printed to repeat a refund whose outcome was not known. Default: a new one."`
+}
+
+// Run refunds.
+func (c *refundCommand) Run(ctx context.Context, to streams) error {
+	service, done, err := c.operator(ctx, newLog(to.err))
+	if err != nil {
+		return err
+	}
+	defer done()
+	key := c.Key
+	if key == "" {
+		key = "terminal-" + rand.Text()
+	}
+	account, err := service.AccountOf(ctx, c.Payment)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Payment, err)
+	}
+	fmt.Fprintf(to.out, "key %s\n", key)
+	answer, err := service.Refund(ctx, checkout.RefundRequest{
+		Account: account, Key: idempotency.Key(key), Payment: c.Payment, Amount: c.Amount,
+	})
+	if err != nil {
+		if errors.Is(err, checkout.ErrOutcomeUnknown) || errors.Is(err, idempotency.ErrInProgress) {
+			return fmt.Errorf("the outcome is not known yet; the completer goes on, or run this again with --key %s", key)
+		}
+		return err
+	}
+	fmt.Fprintf(to.out, "%d %s\n", answer.Status, answer.Body)
+	if answer.Status >= 400 {
+		return errors.New("nothing was given back")
+	}
+	return nil
+}

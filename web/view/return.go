@@ -1,0 +1,44 @@
+package view
+
+// ReturnState is the short answer on the way back from the bank.
+type ReturnState string
+
+// The states of the way back.
+const (
+	ReturnPaid     ReturnState = "paid"
+	ReturnChecking ReturnState = "checking"
+	ReturnNotPaid  ReturnState = "not_paid"
+)
+
+// Return is the page for a buyer who comes back from the bank without a
+// session: it says whether the order is paid, and nothing else about it.
+type Return struct {
+	Frame Frame
+	State ReturnState
+}
+
+type returnWords struct {
+	title, text string
+	charged     Charged
+	money       string
+}
+
+func (s ReturnState) words() returnWords {
+	switch s {
+	case ReturnPaid:
+		return returnWords{
+			"It is paid.", "Your order is paid, once. Go back to the browser in which you ordered to read the course.",
+			ChargedOnce, "Charged once",
+		}
+	case ReturnChecking:
+		return returnWords{
+			"We are checking. Do not pay again.",
+			"It is not known yet how this payment ended. Load this page again in a moment, or go back to the browser in which you ordered.",
+			NotKnownYet, "Not known yet",
+		}
+	}
+	return returnWords{
+		"It is not paid.", "Nothing was charged. Go back to the browser in which you ordered to pay with another card.",
+		NotCharged, "Not charged",
+	}
+}
