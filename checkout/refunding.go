@@ -161,8 +161,11 @@ func (g *giving) hold(tx *idempotency.Tx, r RefundRequest) error {
 
 // refuseRefund stores that the amount cannot be refunded: a definitive answer,
 // which nothing later turns into a refund under the same key.
+//
+// A key that was released before cannot be completed this way; it gets the same
+// answer, decided afresh each time.
 func (s *Service) refuseRefund(ctx context.Context, r RefundRequest, req idempotency.Request) (idempotency.Response, error) {
-	return s.ledger.Do(ctx, req, func(ctx context.Context, tx *idempotency.Tx) (idempotency.Response, error) {
+	answer, err := s.ledger.Do(ctx, req, func(ctx context.Context, tx *idempotency.Tx) (idempotency.Response, error) {
 		g := &giving{window: s.RefundWindow}
 		queueLockRefunded(tx, r.Account, r.Payment, g)
 		if err := tx.Flush(ctx); err != nil {
@@ -173,6 +176,14 @@ func (s *Service) refuseRefund(ctx context.Context, r RefundRequest, req idempot
 		}
 		return notRefundable(g), nil
 	})
+	if !errors.Is(err, idempotency.ErrInProgress) {
+		return answer, err
+	}
+	view, err := s.lookAtPayment(ctx, CancelRequest{Account: r.Account, Payment: r.Payment})
+	if err != nil {
+		return idempotency.Response{}, err
+	}
+	return notRefundable(&giving{order: view.order, payment: view.payment}), nil
 }
 
 func notRefundable(g *giving) idempotency.Response {
