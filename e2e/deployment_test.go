@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"payonce/migrations/localpg"
@@ -22,7 +23,7 @@ type deployment struct {
 	t        *testing.T
 	settings settings
 	dataDir  string
-	database string // empty: the shops start a PostgreSQL of their own
+	pool     *pgxpool.Pool // nil: the shops start a PostgreSQL of their own
 	stripe   *stripe
 	shops    []*shop
 
@@ -37,19 +38,22 @@ const sessionSecret = "end-to-end-end-to-end-end-to-end"
 func deploy(t *testing.T, s ...string) *deployment {
 	t.Helper()
 	database := newDatabase(t)
-	return newDeployment(t, database, append(s, "DATABASE_URL="+database, "SESSION_SECRET="+sessionSecret))
+	pool, err := pgxpool.New(t.Context(), database)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return newDeployment(t, pool, append(s, "DATABASE_URL="+database, "SESSION_SECRET="+sessionSecret))
 }
 
 // deployAlone makes a deployment without any configuration but addresses and a
 // data folder, as make run does: its shops start their own PostgreSQL.
 func deployAlone(t *testing.T, s ...string) *deployment {
 	t.Helper()
-	return newDeployment(t, "", s)
+	return newDeployment(t, nil, s)
 }
 
-func newDeployment(t *testing.T, database string, s settings) *deployment {
+func newDeployment(t *testing.T, pool *pgxpool.Pool, s settings) *deployment {
 	t.Helper()
-	d := &deployment{t: t, dataDir: newFolder(t), database: database, stripe: &stripe{addr: freeAddress(t)}, seen: map[sighting]bool{}}
+	d := &deployment{t: t, dataDir: newFolder(t), pool: pool, stripe: &stripe{addr: freeAddress(t)}, seen: map[sighting]bool{}}
 	d.settings = append(s, "DATA_DIR="+d.dataDir, "STRIPE_SIM_ADDR="+d.stripe.addr)
 	t.Cleanup(d.close)
 	return d
@@ -157,40 +161,44 @@ func (s *shop) close(t testing.TB) {
 	require.Zero(t, s.wait(t), "the exit status; %s", &s.err)
 }
 
-// sql asks the deployment's database one question, on a connection of its own.
-func sql[T any](t testing.TB, d *deployment, query string, args ...any) T {
+// sql asks the deployment's database one question.
+func sql[T any](t testing.TB, d *deployment, query string, args ...any) (value T) {
 	t.Helper()
-	conn := d.connect(t)
-	rows, _ := conn.Query(context.Background(), query, args...)
-	value, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
-	require.NoError(t, err, query)
-	require.NoError(t, conn.Close(context.Background()))
+	d.withDatabase(t, func(ctx context.Context, pool *pgxpool.Pool) error {
+		rows, _ := pool.Query(ctx, query, args...)
+		var err error
+		value, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
+		return err
+	})
 	return value
 }
 
-// execute changes something in the deployment's database, and returns how many rows.
-func (d *deployment) execute(t testing.TB, query string, args ...any) int64 {
+// execute changes something in the deployment's database, and returns how many
+// rows.
+func (d *deployment) execute(t testing.TB, query string, args ...any) (changed int64) {
 	t.Helper()
-	conn := d.connect(t)
-	tag, err := conn.Exec(context.Background(), query, args...)
-	require.NoError(t, err, query)
-	require.NoError(t, conn.Close(context.Background()))
-	return tag.RowsAffected()
+	d.withDatabase(t, func(ctx context.Context, pool *pgxpool.Pool) error {
+		tag, err := pool.Exec(ctx, query, args...)
+		changed = tag.RowsAffected()
+		return err
+	})
+	return changed
 }
 
-func (d *deployment) connect(t testing.TB) *pgx.Conn {
+// withDatabase gives f the deployment's database. One that the shops started
+// themselves is theirs to stop, so nobody else holds on to it.
+func (d *deployment) withDatabase(t testing.TB, f func(context.Context, *pgxpool.Pool) error) {
 	t.Helper()
-	ctx := context.Background()
-	address := d.database
-	if address == "" {
-		// It runs; this only finds out where. Giving it up at once leaves it to
-		// its shops.
-		server, err := localpg.Start(ctx, localpg.Options{DataDir: d.dataDir})
-		require.NoError(t, err)
-		address = server.URL("")
-		defer func() { require.NoError(t, server.Stop(ctx)) }()
+	ctx := context.Background() // also after the test's own has ended
+	if d.pool != nil {
+		require.NoError(t, f(ctx, d.pool))
+		return
 	}
-	conn, err := pgx.Connect(ctx, address)
+	server, err := localpg.Start(ctx, localpg.Options{DataDir: d.dataDir})
 	require.NoError(t, err)
-	return conn
+	defer func() { require.NoError(t, server.Stop(ctx)) }()
+	pool, err := pgxpool.New(ctx, server.URL(""))
+	require.NoError(t, err)
+	defer pool.Close()
+	require.NoError(t, f(ctx, pool))
 }
