@@ -30,6 +30,9 @@ type Request struct {
 	// they were, and emptied when the key completes. Optional. No secret and
 	// no personal data belong here.
 	Params []byte
+
+	// arrived is when the request reached this ledger, for the history.
+	arrived time.Time
 }
 
 type keyID struct {
@@ -55,6 +58,9 @@ type Claim struct {
 	Age time.Duration
 	// RecoveryPoint is the last one stored.
 	RecoveryPoint string
+
+	// granted is when this process learned that the claim was committed.
+	granted time.Time
 }
 
 // Clean is true if no earlier owner of this claim can have sent anything whose
@@ -88,6 +94,7 @@ type Business func(ctx context.Context, tx *Tx, c Claim) error
 // takes over.
 func (l *Ledger) Claim(ctx context.Context, req Request, business Business) (*Claim, *Response, error) {
 	owner := newOwner()
+	req.arrived = time.Now()
 	claims, takeovers, waited := 0, 0, false
 	for {
 		found, exists, err := l.read(ctx, req.id()) // a fast path; it grants nothing
@@ -158,6 +165,7 @@ func (l *Ledger) claim(ctx context.Context, req Request, owner string, origin Or
 		})
 		switch {
 		case err == nil:
+			c.granted = time.Now()
 			return &c, nil
 		case errors.Is(err, ErrCommitUnknown) && try < claimTries:
 			// Repeat the claim with the same owner token: the INSERT waits for
@@ -268,10 +276,12 @@ func (l *Ledger) queueGrant(tx *Tx, c *Claim) {
 	// The attempt is not known before the statement has run, so the history
 	// reads it from the row. It writes nothing if the claim was not granted.
 	tx.Queue(`
-		INSERT INTO key_history (scope, key, attempt, owner, instance, what)
-		SELECT scope, key, attempt, owner, $4, $5 FROM idempotency_keys
+		INSERT INTO key_history (scope, key, attempt, owner, instance, what, detail)
+		SELECT scope, key, attempt, owner, $4, $5, jsonb_strip_nulls(jsonb_build_object(
+			'waited', nullif($6::float8, 0), 'took', `+sinceBegin+`, 'lease', $7::float8))
+		  FROM idempotency_keys
 		 WHERE scope = $1 AND key = $2 AND owner = $3`,
-		c.Scope, c.Key, c.Owner, l.instance, string(c.Origin))
+		c.Scope, c.Key, c.Owner, l.instance, string(c.Origin), since(c.arrived), milliseconds(l.lease))
 }
 
 // reused tells what became of the request that has the key.
@@ -281,7 +291,7 @@ func (r row) reused() error {
 
 // replay gives the stored answer and notes that it was given.
 func (l *Ledger) replay(req Request, found row) *Response {
-	l.replays.add(req.id(), found)
+	l.replays.add(req, found)
 	answer := found.replay()
 	return &answer
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Do runs a local operation: claim, work and record in one transaction. work
@@ -17,6 +18,7 @@ import (
 // more than once.
 func (l *Ledger) Do(ctx context.Context, req Request, work func(ctx context.Context, tx *Tx) (Response, error)) (Response, error) {
 	owner := newOwner()
+	req.arrived = time.Now()
 	var doubt error // of the last try's COMMIT
 	for try := 1; ; try++ {
 		found, exists, err := l.read(ctx, req.id())
@@ -73,7 +75,7 @@ func (l *Ledger) do(ctx context.Context, c *Claim, work func(ctx context.Context
 			return err
 		}
 		queueComplete(tx, *c, answer)
-		l.queueHistory(tx, *c, "completed", answer.Status)
+		l.queueHistory(tx, *c, "completed", answer.Status, 0)
 		return nil
 	})
 	return answer, err

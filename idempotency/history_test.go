@@ -93,7 +93,7 @@ func TestHistory(t *testing.T) {
 		_, err = other.Exec(t.Context(), `LOCK TABLE key_history`) // no batch can be written
 		require.NoError(t, err)
 		for range replayBuffer {
-			l.replays.add(purchase("k", 4900).id(), row{Attempt: 1, Owner: "o"})
+			l.replays.add(purchase("k", 4900), row{Attempt: 1, Owner: "o"})
 		}
 		_, replay, err := l.Claim(t.Context(), purchase("k", 4900), nil)
 		require.NoError(t, err)

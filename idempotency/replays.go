@@ -2,7 +2,10 @@ package idempotency
 
 import (
 	"context"
+	"database/sql/driver"
 	"log/slog"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -21,6 +24,7 @@ type replayed struct {
 	attempt int
 	owner   string
 	at      time.Time
+	waited  float64 // milliseconds since the request arrived; 0 if that is not known
 }
 
 // replayLog keeps replays in memory and writes them in batches. If the process
@@ -45,9 +49,9 @@ func newReplayLog(l *Ledger) *replayLog {
 
 // add notes a replay. It never waits: with the buffer full, the replay is not
 // in the history.
-func (r *replayLog) add(id keyID, found row) {
+func (r *replayLog) add(req Request, found row) {
 	select {
-	case r.queue <- replayed{id, found.Attempt, found.Owner, time.Now()}:
+	case r.queue <- replayed{req.id(), found.Attempt, found.Owner, time.Now(), since(req.arrived)}:
 	default:
 	}
 }
@@ -104,31 +108,46 @@ func (r *replayLog) write(batch []replayed) {
 	var (
 		scopes, keys, owners []string
 		attempts             []int32
-		ages                 []float64
+		ages                 ages
+		waits                []float64
 	)
 	for _, b := range batch {
 		scopes, keys, owners = append(scopes, b.id.scope), append(keys, string(b.id.key)), append(owners, b.owner)
 		attempts = append(attempts, int32(b.attempt))
-		// How long ago, and not when: the history has one clock, the database's.
-		ages = append(ages, time.Since(b.at).Seconds())
+		ages.since = append(ages.since, b.at)
+		waits = append(waits, b.waited)
 	}
-	_, err := r.ledger.pool.Exec(ctx, insertReplays, scopes, keys, attempts, owners, ages, r.ledger.instance, replaysPerKey)
+	_, err := r.ledger.pool.Exec(ctx, insertReplays, scopes, keys, attempts, owners, ages, r.ledger.instance, replaysPerKey, waits)
 	if err != nil {
 		r.ledger.log.Warn("writing replays to the history", slog.Any("err", err), slog.Int("lost", len(batch)))
 	}
 }
 
+// ages are sent as an array of seconds: how long ago, and not when, since the
+// history has one clock, the database's. They are counted when the argument is
+// encoded, which is after the statement was prepared.
+type ages struct{ since []time.Time }
+
+// Value implements driver.Valuer.
+func (a ages) Value() (driver.Value, error) {
+	seconds := make([]string, len(a.since))
+	for i, t := range a.since {
+		seconds[i] = strconv.FormatFloat(time.Since(t).Seconds(), 'f', 6, 64)
+	}
+	return "{" + strings.Join(seconds, ",") + "}", nil
+}
+
 // The count of a key's replays in the table bounds what is added to it. A key
 // that the reaper has removed gets none, since nothing would remove them.
 const insertReplays = `
-	INSERT INTO key_history (scope, key, attempt, owner, instance, what, at)
-	SELECT scope, key, attempt, owner, $6, 'replayed', at
-	  FROM (SELECT n.scope, n.key, n.attempt, n.owner, clock_timestamp() - make_interval(secs => n.age) AS at,
+	INSERT INTO key_history (scope, key, attempt, owner, instance, what, at, detail)
+	SELECT scope, key, attempt, owner, $6, 'replayed', at, jsonb_strip_nulls(jsonb_build_object('waited', nullif(waited, 0)))
+	  FROM (SELECT n.scope, n.key, n.attempt, n.owner, n.waited, statement_timestamp() - make_interval(secs => n.age) AS at,
 	               row_number() OVER (PARTITION BY n.scope, n.key ORDER BY n.age DESC) +
 	               (SELECT count(*) FROM key_history h
 	                 WHERE h.scope = n.scope AND h.key = n.key AND h.what = 'replayed') AS nth
-	          FROM unnest($1::text[], $2::text[], $3::int[], $4::text[], $5::float8[])
-	               AS n (scope, key, attempt, owner, age)
+	          FROM unnest($1::text[], $2::text[], $3::int[], $4::text[], $5::float8[], $8::float8[])
+	               AS n (scope, key, attempt, owner, age, waited)
 	          JOIN idempotency_keys USING (scope, key)) AS numbered
 	 WHERE nth <= $7
 	 ORDER BY at`

@@ -171,6 +171,7 @@ func everyMethod(t *testing.T, d *database, l *Ledger) {
 	require.NoError(t, err)
 	require.Equal(t, 1, d.charges("k"))
 	eventually(t, "the replay is written", func() bool { return len(d.history("k")) == 8 })
+	reading(t, l)
 	d.age("k", "30 days")
 	result, err := l.ReapOnce(ctx, Reap{Retention: MinRetention})
 	require.NoError(t, err)
