@@ -19,6 +19,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -30,6 +31,8 @@ var files embed.FS
 var (
 	// ErrNewer: a newer program has migrated the database. By Up and Check.
 	ErrNewer = errors.New("database is newer than this program")
+	// ErrTooOld: the server is older than PostgreSQL 15. By Up.
+	ErrTooOld = errors.New("PostgreSQL 15 or later is needed")
 	// ErrPending: the database lacks migrations that this program needs. By Check.
 	ErrPending = errors.New("database is not migrated")
 )
@@ -38,15 +41,19 @@ var (
 // a transaction of its own. Any number of programs may call it at once: one
 // migrates under a PostgreSQL session lock, the others wait for it, at most
 // five minutes. It returns ErrNewer, and changes nothing, when the database
-// knows a migration that this program does not.
+// knows a migration that this program does not; and ErrTooOld.
 func Up(ctx context.Context, databaseURL string) error {
-	config, err := pgx.ParseConfig(databaseURL)
+	// A pool's, because the URL may hold settings of the shop's pool.
+	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
 		return fmt.Errorf("reading the database URL: %w", err)
 	}
-	db := stdlib.OpenDB(*config)
+	db := stdlib.OpenDB(*config.ConnConfig)
 	defer func() { _ = db.Close() }()
 
+	if err := checkServer(ctx, db); err != nil {
+		return err
+	}
 	provider, err := newProvider(db)
 	if err != nil {
 		return err
@@ -60,6 +67,22 @@ func Up(ctx context.Context, databaseURL string) error {
 	}
 	if _, err := provider.Up(ctx); err != nil {
 		return fmt.Errorf("migrating the database: %w", err)
+	}
+	return nil
+}
+
+func checkServer(ctx context.Context, db *sql.DB) error {
+	var version int
+	if err := db.QueryRowContext(ctx, "SELECT current_setting('server_version_num')::int").Scan(&version); err != nil {
+		return fmt.Errorf("connecting to the database: %w", err)
+	}
+	return supported(version)
+}
+
+// supported judges a server_version_num, which is 150018 for 15.18.
+func supported(version int) error {
+	if version < 150000 {
+		return fmt.Errorf("%w: this is %d", ErrTooOld, version/10000)
 	}
 	return nil
 }

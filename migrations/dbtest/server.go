@@ -60,12 +60,12 @@ func open(ctx context.Context, template string) (*server, error) {
 	_, _ = rand.Read(random) // never fails, see its documentation
 	s := &server{base: base, local: local, owner: prefix + hex.EncodeToString(random), template: template}
 
-	config, err := pgx.ParseConfig(base.String())
+	config, err := pgxpool.ParseConfig(base.String())
 	if err != nil {
 		return nil, fmt.Errorf("reading the database URL: %w", err)
 	}
-	config.RuntimeParams["application_name"] = s.owner
-	if s.session, err = pgx.ConnectConfig(ctx, config); err != nil {
+	config.ConnConfig.RuntimeParams["application_name"] = s.owner
+	if s.session, err = pgx.ConnectConfig(ctx, config.ConnConfig); err != nil {
 		return nil, fmt.Errorf("connecting to the test server: %w", err)
 	}
 	if s.admin, err = pgxpool.New(ctx, base.String()); err != nil {

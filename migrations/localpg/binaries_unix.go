@@ -5,6 +5,7 @@ package localpg
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,11 +45,11 @@ var systemDirs = []string{
 // is empty the order is PATH, pg_config, systemDirs (newest first), npm. But a
 // version that already has data in the folder comes first, so that installing
 // another PostgreSQL does not seem to empty the shop.
-func findBinaries(ctx context.Context, folder *Folder, who account, wanted string) (binaries, error) {
+func findBinaries(ctx context.Context, folder *Folder, who account, wanted string, log *slog.Logger) (binaries, error) {
 	switch wanted {
 	case "":
 	case "npm":
-		return fetchBinaries(ctx, folder, who)
+		return fetchBinaries(ctx, folder, who, log)
 	default:
 		dir, err := filepath.Abs(wanted)
 		if err != nil {
@@ -73,7 +74,7 @@ func findBinaries(ctx context.Context, folder *Folder, who account, wanted strin
 	if len(found) > 0 {
 		return found[0], nil
 	}
-	return fetchBinaries(ctx, folder, who)
+	return fetchBinaries(ctx, folder, who, log)
 }
 
 func installedDirs(ctx context.Context) []string {

