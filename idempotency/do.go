@@ -75,7 +75,7 @@ func (l *Ledger) do(ctx context.Context, c *Claim, work func(ctx context.Context
 			return err
 		}
 		queueComplete(tx, *c, answer)
-		l.queueHistory(tx, *c, "completed", answer.Status, 0)
+		l.queueHistory(tx, *c, "completed", answer, 0)
 		return nil
 	})
 	return answer, err

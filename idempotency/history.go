@@ -43,8 +43,10 @@ type Entry struct {
 	// At is the database's clock when the entry was written: within its
 	// transaction, before the COMMIT. Of a replay, when the answer was read.
 	At time.Time
-	// Status is the HTTP status of the recorded answer, else 0.
+	// Status is the HTTP status of the recorded answer and Bytes its length,
+	// else 0.
 	Status int
+	Bytes  int
 	// Point is the recovery point of a checkpoint.
 	Point string
 	// Settled is true if the outcome was learned from elsewhere, such as a
@@ -115,7 +117,7 @@ func scanEntry(from pgx.CollectableRow) (e Entry, err error) {
 		return Entry{}, err
 	}
 	var d struct {
-		Status                    int
+		Status, Bytes             int
 		Point                     string
 		Settled                   bool
 		Waited, Took, Held, Lease float64 // milliseconds
@@ -123,7 +125,7 @@ func scanEntry(from pgx.CollectableRow) (e Entry, err error) {
 	if err := json.Unmarshal(detail, &d); err != nil {
 		return Entry{}, err
 	}
-	e.Status, e.Point, e.Settled = d.Status, d.Point, d.Settled
+	e.Status, e.Bytes, e.Point, e.Settled = d.Status, d.Bytes, d.Point, d.Settled
 	e.Waited, e.Took, e.Held, e.Lease = duration(d.Waited), duration(d.Took), duration(d.Held), duration(d.Lease)
 	return e, nil
 }

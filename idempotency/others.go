@@ -42,7 +42,7 @@ func (l *Ledger) Settle(tx *Tx, scope string, key Key, answer Response) {
 			 WHERE scope = $1 AND key = $2 AND status IN ('in_progress', 'failed_retryable')
 			RETURNING scope, key, attempt, owner)
 		INSERT INTO key_history (scope, key, attempt, owner, instance, what, detail)
-		SELECT scope, key, attempt, owner, $6, 'completed', jsonb_build_object('status', $3::int, 'settled', true) FROM settled`,
+		SELECT scope, key, attempt, owner, $6, 'completed', jsonb_build_object('status', $3::int, 'bytes', octet_length($5::bytea), 'settled', true) FROM settled`,
 		scope, string(key), answer.Status, answer.Type, answer.stored(), l.instance)
 }
 

@@ -130,6 +130,7 @@ func TestReading(t *testing.T) {
 		require.Greater(t, unknown.Held, checkpoint.Held)
 		require.Equal(t, unknownLease, unknown.Lease)
 		require.Equal(t, 201, completed.Status)
+		require.Equal(t, len(paid(2).Body), completed.Bytes)
 		require.Positive(t, completed.Held)
 		require.Positive(t, completed.Took)
 		require.False(t, completed.Settled)

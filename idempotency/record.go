@@ -39,7 +39,7 @@ func (l *Ledger) Record(ctx context.Context, c Claim, write func(ctx context.Con
 			return err
 		}
 		queueComplete(tx, c, answer)
-		l.queueHistory(tx, c, "completed", answer.Status, 0)
+		l.queueHistory(tx, c, "completed", answer, 0)
 		return nil
 	})
 	switch {
@@ -74,7 +74,7 @@ func (l *Ledger) Release(ctx context.Context, c Claim, write func(ctx context.Co
 			   SET status = 'failed_retryable', lease_until = NULL, completed_at = clock_timestamp()
 			 WHERE scope = $1 AND key = $2 AND owner = $3 AND attempt = $4 AND status = 'in_progress'`,
 			c.fence()...)
-		l.queueHistory(tx, c, "released", 0, 0)
+		l.queueHistory(tx, c, "released", Response{}, 0)
 		return nil
 	})
 	switch {
@@ -104,7 +104,7 @@ func (l *Ledger) GiveUp(ctx context.Context, c Claim, point string) (*Response, 
 			   SET lease_until = least(lease_until, clock_timestamp() + $5::interval), recovery_point = $6
 			 WHERE scope = $1 AND key = $2 AND owner = $3 AND attempt = $4 AND status = 'in_progress'`,
 			append(c.fence(), unknownLease, point)...)
-		l.queueHistory(tx, c, "unknown", 0, unknownLease)
+		l.queueHistory(tx, c, "unknown", Response{}, unknownLease)
 		return nil
 	})
 	if errors.Is(err, ErrCommitUnknown) {
@@ -232,14 +232,15 @@ func (tx *Tx) flushFence(ctx context.Context) error {
 	return tx.Flush(ctx)
 }
 
-// queueHistory tells how a claim ended: the status of the answer, or the lease
-// that is left, if there is one.
-func (l *Ledger) queueHistory(tx *Tx, c Claim, what string, status int, lease time.Duration) {
+// queueHistory tells how a claim ended: the status and length of the answer, or
+// the lease that is left, if there is one.
+func (l *Ledger) queueHistory(tx *Tx, c Claim, what string, answer Response, lease time.Duration) {
 	tx.Queue(`
 		INSERT INTO key_history (scope, key, attempt, owner, instance, what, detail)
 		VALUES ($1, $2, $3, $4, $5, $6, jsonb_strip_nulls(jsonb_build_object(
-			'status', nullif($7::int, 0), 'lease', nullif($8::float8, 0), 'held', nullif($9::float8, 0), 'took', `+sinceBegin+`)))`,
-		c.Scope, c.Key, c.Attempt, c.Owner, l.instance, what, status, milliseconds(lease), since(c.granted))
+			'status', nullif($7::int, 0), 'bytes', nullif($8::int, 0), 'lease', nullif($9::float8, 0),
+			'held', nullif($10::float8, 0), 'took', `+sinceBegin+`)))`,
+		c.Scope, c.Key, c.Attempt, c.Owner, l.instance, what, answer.Status, len(answer.Body), milliseconds(lease), since(c.granted))
 }
 
 // finish runs the transaction that ends a claim. It returns the row instead if
