@@ -31,6 +31,9 @@ func TestOrdersOf(t *testing.T) {
 	for _, o := range list {
 		one, err := s.Order(t.Context(), o.Account, o.ID)
 		require.NoError(t, err)
+		require.ElementsMatch(t, one.Payments, o.Payments)
+		require.ElementsMatch(t, one.Refunds, o.Refunds)
+		one.Payments, one.Refunds, o.Payments, o.Refunds = nil, nil, nil, nil
 		require.Equal(t, one, o)
 	}
 	mine, err := s.OrdersOf(t.Context(), account)
