@@ -2,7 +2,6 @@ package idempotency
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -144,10 +143,10 @@ func TestFence(t *testing.T) {
 		t.Parallel()
 		d := newDatabase(t)
 		l := d.ledger(2)
-		zombie := func(c Claim) error {
-			return l.Checkpoint(context.Background(), c, "intent_created", storeIntent(c, "pi_zombie", nil))
-		}
-		require.ErrorIs(t, raceTakeover(t, d, l, zombie), ErrFenced)
+		_, err := raceTakeover(t, d, l, func(c Claim) (rows int64, err error) {
+			return 0, l.Checkpoint(context.Background(), c, "intent_created", storeIntent(c, "pi_zombie", nil))
+		})
+		require.ErrorIs(t, err, ErrFenced)
 		require.Equal(t, "pi_taker", ask[string](d, `SELECT intent FROM orders`))
 	})
 
@@ -155,13 +154,13 @@ func TestFence(t *testing.T) {
 		t.Parallel()
 		d := newDatabase(t)
 		l := d.ledger(2)
-		zombie := func(c Claim) error {
+		rows, err := raceTakeover(t, d, l, func(c Claim) (int64, error) {
 			tag, err := l.pool.Exec(context.Background(), Fence+`
 				UPDATE orders SET intent = $5 FROM fence WHERE account = $1 AND id = $6`, c.Fenced("pi_zombie", "42")...)
-			require.EqualValues(t, 0, tag.RowsAffected())
-			return err
-		}
-		require.NoError(t, raceTakeover(t, d, l, zombie))
+			return tag.RowsAffected(), err
+		})
+		require.NoError(t, err)
+		require.Zero(t, rows)
 		require.Equal(t, "pi_taker", ask[string](d, `SELECT intent FROM orders`))
 	})
 
@@ -171,16 +170,16 @@ func TestFence(t *testing.T) {
 		t.Parallel()
 		d := newDatabase(t)
 		l := d.ledger(2)
-		zombie := func(c Claim) error {
+		rows, err := raceTakeover(t, d, l, func(c Claim) (int64, error) {
 			tag, err := l.pool.Exec(context.Background(), `
 				UPDATE orders SET intent = $5 WHERE account = $1 AND id = $6 AND EXISTS (
 					SELECT 1 FROM idempotency_keys
 					 WHERE scope = $1 AND key = $2 AND owner = $3 AND attempt = $4 AND status = 'in_progress')`,
 				c.Fenced("pi_zombie", "42")...)
-			require.EqualValues(t, 1, tag.RowsAffected())
-			return err
-		}
-		require.NoError(t, raceTakeover(t, d, l, zombie))
+			return tag.RowsAffected(), err
+		})
+		require.NoError(t, err)
+		require.EqualValues(t, 1, rows)
 		require.Equal(t, "pi_zombie", ask[string](d, `SELECT intent FROM orders`), "written by an owner that was taken over")
 	})
 }
@@ -208,20 +207,25 @@ func storeIntent(c Claim, intent string, stored *bool) func(*Tx) {
 
 // raceTakeover has a taker hold the key and the order, changed but not yet
 // committed, when the zombie's statement comes; and commits once the zombie
-// waits in the server.
-func raceTakeover(t *testing.T, d *database, l *Ledger, zombie func(Claim) error) error {
+// waits in the server. It returns what the zombie wrote.
+func raceTakeover(t *testing.T, d *database, l *Ledger, zombie func(Claim) (rows int64, err error)) (rows int64, err error) {
 	t.Helper()
 	d.exec(`INSERT INTO orders (account, id) VALUES ('acct_1', '42')`)
 	c := mustClaim(t, l, purchase("k", 4900))
 	d.lapse("k")
-	woke := make(chan error, 1)
-	_, err := l.claim(t.Context(), c.Request, newOwner(), TakenOver, func(ctx context.Context, tx *Tx, _ Claim) error {
+	woke := make(chan struct{})
+	_, claimErr := l.claim(t.Context(), c.Request, newOwner(), TakenOver, func(ctx context.Context, tx *Tx, _ Claim) error {
 		if _, err := tx.Exec(ctx, `UPDATE orders SET intent = 'pi_taker'`); err != nil {
 			return err
 		}
-		go func() { woke <- zombie(c) }()
+		go func() {
+			defer close(woke)
+			rows, err = zombie(c)
+		}()
 		d.blocked(1)
 		return nil
 	})
-	return errors.Join(err, <-woke)
+	require.NoError(t, claimErr)
+	<-woke
+	return rows, err
 }
