@@ -147,6 +147,27 @@ func TestProcessingSucceedsLater(t *testing.T) {
 	require.Equal(t, []string{"payment_intent.created", "payment_intent.processing", "charge.succeeded", "payment_intent.succeeded"}, types)
 }
 
+func TestProcessingSettlesOnce(t *testing.T) {
+	t.Parallel()
+	for outcome, status := range map[stripesim.Outcome]string{stripesim.Succeeded: "succeeded", stripesim.Failed: "requires_payment_method"} {
+		c := start(t, stripesim.Config{Later: time.Hour})
+		id, marker := c.create(), c.create()
+		require.Equal(t, 200, c.confirm(id, "", "pm_sim_processing").status)
+		require.Equal(t, 200, c.confirm(marker, "", "pm_sim_processing").status)
+		require.NoError(t, c.sim.Finish(id, outcome))
+		require.Equal(t, status, c.status(id))
+		require.NoError(t, c.sim.Advance(time.Hour))
+		require.Eventually(t, func() bool { return c.status(marker) == "succeeded" }, 20*time.Second, time.Millisecond)
+		// Both jobs were started together, and closing waits for them.
+		require.NoError(t, c.sim.Close())
+		require.Equal(t, status, c.status(id))
+		require.Len(t, c.get("/v1/charges", "payment_intent", id).at("data"), 1, "the job found it decided")
+	}
+	c := start(t, stripesim.Config{})
+	require.ErrorIs(t, c.sim.Finish(c.create(), "maybe"), stripesim.ErrState)
+	require.ErrorIs(t, c.sim.Finish("pi_none", stripesim.Failed), stripesim.ErrNotFound)
+}
+
 // events returns the types of all events, oldest first.
 func (c *client) events() []string {
 	c.t.Helper()

@@ -46,7 +46,7 @@ func openJournal(path string, apply func(entry) error, snapshot func(func(entry)
 	}
 	j := &journal{path: path, lock: lock}
 	if err := j.open(apply, snapshot); err != nil {
-		_ = lock.Close()
+		_ = unlockFile(lock)
 		return nil, err
 	}
 	return j, nil
@@ -148,5 +148,5 @@ func (j *journal) close() error {
 	j.syncing.Lock()
 	defer j.syncing.Unlock()
 	j.failed = fmt.Errorf("writing the journal: %w", os.ErrClosed)
-	return errors.Join(j.file.Sync(), j.file.Close(), j.lock.Close())
+	return errors.Join(j.file.Sync(), j.file.Close(), unlockFile(j.lock))
 }

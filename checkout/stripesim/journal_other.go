@@ -16,4 +16,6 @@ func lockFile(path string) (*os.File, error) {
 	return file, nil
 }
 
+func unlockFile(file *os.File) error { return file.Close() }
+
 func syncFolder(string) error { return nil }

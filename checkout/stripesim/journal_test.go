@@ -124,6 +124,10 @@ func TestRestartKeepsFaultsClockAndJobs(t *testing.T) {
 
 	c = reopen(t, c, config)
 	require.Equal(t, 1, c.charges(processing), "a job that was done is not done again")
+	require.Equal(t, 400, c.confirm(limited, "", "pm_sim_rate_limited").status, "nor once more after another restart")
+	raw, err := os.ReadFile(config.Journal)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), `"kind":"job"`, "and forgotten")
 }
 
 func TestRestartForgetsWhatStripeForgets(t *testing.T) {

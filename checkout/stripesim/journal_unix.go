@@ -3,6 +3,7 @@
 package stripesim
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -19,6 +20,11 @@ func lockFile(path string) (*os.File, error) {
 		return nil, fmt.Errorf("locking %s: %w", path, ErrJournalInUse)
 	}
 	return file, nil
+}
+
+// unlockFile gives the lock back. Closing alone would not, while a child that was just forked still has the descriptor.
+func unlockFile(file *os.File) error {
+	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
 }
 
 // syncFolder makes a rename inside the folder survive a crash of the machine.

@@ -73,6 +73,15 @@ func TestKeysOfTwoAccountsDoNotMeet(t *testing.T) {
 	require.Equal(t, 200, second.status)
 	require.False(t, second.replayed())
 	require.NotEqual(t, first.text("id"), second.text("id"))
+
+	rule := c.rule(stripesim.Rule{Path: "/v1/payment_intents", Action: stripesim.Hold})
+	held := later(func() reply { return c.post("/v1/payment_intents", "busy", "amount", "900", "currency", "usd") })
+	wait(t, rule, 1)
+	other := *c
+	other.key = "sk_test_local"
+	require.Equal(t, 200, other.post("/v1/payment_intents", "busy", "amount", "900", "currency", "usd").status, "nor block each other")
+	rule.Release()
+	require.Equal(t, 200, (<-held).status)
 }
 
 func TestFirstResultIsReplayedByteForByte(t *testing.T) {

@@ -196,8 +196,17 @@ func TestResetForgetsEverything(t *testing.T) {
 	rule := c.rule(stripesim.Rule{Path: confirms, Action: stripesim.Hold, At: stripesim.Execution})
 	held := later(func() reply { return c.confirm(id, "key", "pm_card_visa") })
 	wait(t, rule, 1)
-	require.NoError(t, c.sim.Reset(""))
+	require.NoError(t, c.sim.Reset("sk_test_local"))
+	rule.Release()
 	require.Error(t, (<-held).err)
+	require.Zero(t, c.sim.Counts().Charges)
+
+	id = c.create()
+	rule = c.rule(stripesim.Rule{Path: confirms, Action: stripesim.Hold, At: stripesim.Execution})
+	held = later(func() reply { return c.confirm(id, "key", "pm_card_visa") })
+	wait(t, rule, 1)
+	require.NoError(t, c.sim.Reset(""))
+	require.Error(t, (<-held).err, "what is held is dropped")
 	require.Zero(t, c.sim.Counts().Charges)
 	require.Empty(t, c.get("/v1/payment_intents").at("data"))
 }
