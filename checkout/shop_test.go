@@ -49,6 +49,11 @@ type setting func(*checkout.Config, *idempotency.Config)
 
 func open(t *testing.T, settings ...setting) *shop {
 	t.Helper()
+	return openOn(t, dbtest.New(t, dbtest.MaxConns(8)), settings...)
+}
+
+func openOn(t *testing.T, pool *pgxpool.Pool, settings ...setting) *shop {
+	t.Helper()
 	stripe, err := stripesim.New(stripesim.Config{
 		SlowCall: 200 * time.Millisecond, DeliverAfter: time.Millisecond, Later: 50 * time.Millisecond,
 		Backoff: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond, time.Second},
@@ -56,7 +61,7 @@ func open(t *testing.T, settings ...setting) *shop {
 	require.NoError(t, err)
 	server := httptest.NewServer(stripe)
 	t.Cleanup(func() { _ = stripe.Close(); server.Close() })
-	s := &shop{t: t, pool: dbtest.New(t, dbtest.MaxConns(8)), stripe: stripe, base: server.URL}
+	s := &shop{t: t, pool: pool, stripe: stripe, base: server.URL}
 	s.Service, s.ledger = s.instance("one", settings...)
 	return s
 }
