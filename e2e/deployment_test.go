@@ -44,6 +44,10 @@ func deploy(t *testing.T, s ...string) *deployment {
 	return newDeployment(t, pool, append(s, "DATABASE_URL="+database, "SESSION_SECRET="+sessionSecret))
 }
 
+// clientsOnly keeps the shops from finishing what a client has left: what
+// becomes of a payment is then up to whoever sends it again.
+const clientsOnly = "COMPLETER_INTERVAL=0s"
+
 // deployAlone makes a deployment without any configuration but addresses and a
 // data folder, as make run does: its shops start their own PostgreSQL.
 func deployAlone(t *testing.T, s ...string) *deployment {

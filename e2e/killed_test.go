@@ -13,7 +13,7 @@ import (
 
 // brief lets a dead owner's key be free after seconds, so that a test can wait
 // for it as a client does.
-var brief = []string{"PROVIDER_TIMEOUT=3s", "LEASE=6s"}
+var brief = []string{"PROVIDER_TIMEOUT=3s", "LEASE=6s", clientsOnly}
 
 // TestKilled: a shop that dies in the middle of a call. The next one takes the
 // key over when its lease has lapsed, and finds out from Stripe what happened.
@@ -36,6 +36,7 @@ func TestKilled(t *testing.T) {
 			d := deploy(t, brief...)
 			first := d.open(t)
 			customer := d.customer(t, first)
+			d.stripe.keepToItself(t)
 			o := customer.place("idempotency-end-to-end")
 			held := d.stripe.hold(t, c.at)
 			cut := later(func() answer { return customer.pay(o, o.PaymentKey, "pm_card_visa") })
@@ -62,9 +63,10 @@ func TestKilled(t *testing.T) {
 
 	t.Run("InASlowCallThenRetriedChargesOnce", func(t *testing.T) {
 		t.Parallel()
-		d := deploy(t, "PROVIDER_TIMEOUT=8s", "LEASE=11s")
+		d := deploy(t, "PROVIDER_TIMEOUT=8s", "LEASE=11s", clientsOnly)
 		first := d.open(t)
 		customer := d.customer(t, first)
+		d.stripe.keepToItself(t)
 		o := customer.place("idempotency-end-to-end")
 		cut := later(func() answer { return customer.pay(o, o.PaymentKey, "pm_sim_slow") })
 		eventually(t, "Stripe has the confirmation", func() bool {
@@ -108,6 +110,7 @@ func TestKilled(t *testing.T) {
 		d := deploy(t, brief...)
 		first, second := d.open(t), d.open(t)
 		customer := d.customer(t, first)
+		d.stripe.keepToItself(t)
 		o := customer.place("idempotency-end-to-end")
 		held := d.stripe.hold(t, stripesim.Answer)
 		cut := later(func() answer { return customer.pay(o, o.PaymentKey, "pm_card_visa") })
@@ -120,11 +123,29 @@ func TestKilled(t *testing.T) {
 		d.stripe.requireOneCharge(t, o)
 	})
 
+	t.Run("AndNobodyRetriesSettlesItself", func(t *testing.T) {
+		t.Parallel()
+		d := deploy(t, "PROVIDER_TIMEOUT=3s", "LEASE=6s", "COMPLETER_INTERVAL=1s")
+		first := d.open(t)
+		customer := d.customer(t, first)
+		o := customer.place("idempotency-end-to-end")
+		held := d.stripe.hold(t, stripesim.Answer)
+		cut := later(func() answer { return customer.pay(o, o.PaymentKey, "pm_card_visa") })
+		held.reached(t)
+		first.kill(t)
+		require.Error(t, (<-cut).err)
+		held.drop(t)
+		d.reopen(t, first)
+		eventually(t, "the order is paid", func() bool { return customer.order(o.ID).Status == "paid" })
+		d.stripe.requireOneCharge(t, o)
+	})
+
 	t.Run("AlongWithStripeThenRetriedChargesOnce", func(t *testing.T) {
 		t.Parallel()
 		d := deploy(t, brief...)
 		first := d.open(t)
 		customer := d.customer(t, first)
+		d.stripe.keepToItself(t)
 		o := customer.place("idempotency-end-to-end")
 		held := d.stripe.hold(t, stripesim.Answer)
 		cut := later(func() answer { return customer.pay(o, o.PaymentKey, "pm_card_visa") })
@@ -146,8 +167,9 @@ func TestKilled(t *testing.T) {
 // out and recorded, and the same key finds it.
 func TestHungUp(t *testing.T) {
 	t.Parallel()
-	d := deploy(t)
+	d := deploy(t, clientsOnly)
 	c := d.customer(t, d.open(t))
+	d.stripe.keepToItself(t)
 	o := c.place("idempotency-end-to-end")
 	held := d.stripe.hold(t, stripesim.Execution)
 	ctx, hangUp := context.WithCancel(t.Context())

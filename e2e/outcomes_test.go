@@ -98,12 +98,12 @@ func TestRateLimited(t *testing.T) {
 // out; nothing is charged by asking.
 func TestReplyLost(t *testing.T) {
 	t.Parallel()
-	d := deploy(t)
-	shop := d.open(t)
 
 	t.Run("SameKeyAfterRetryAfterIsAnsweredAndChargedOnce", func(t *testing.T) {
 		t.Parallel()
-		c := d.customer(t, shop)
+		d := deploy(t, clientsOnly)
+		c := d.customer(t, d.open(t))
+		d.stripe.keepToItself(t)
 		o := c.place("idempotency-end-to-end")
 		lost := c.pay(o, o.PaymentKey, "pm_sim_reply_lost")
 		unknown := lost.problem(t, http.StatusServiceUnavailable, "outcome_unknown")
@@ -122,6 +122,33 @@ func TestReplyLost(t *testing.T) {
 		confirms := d.stripe.confirms(t, p.PaymentIntent)
 		require.Equal(t, 1, confirms.Executed)
 		require.Equal(t, confirms.Received-1, confirms.Replayed, "whatever else was sent was a replay at Stripe too")
+	})
+
+	t.Run("StripesEventSettlesItThoughNobodyAsks", func(t *testing.T) {
+		t.Parallel()
+		d := deploy(t, clientsOnly)
+		c := d.customer(t, d.open(t))
+		o := c.place("idempotency-end-to-end")
+		c.pay(o, o.PaymentKey, "pm_sim_reply_lost")
+		eventually(t, "the order is paid", func() bool { return c.order(o.ID).Status == "paid" })
+		a := c.pay(o, o.PaymentKey, "pm_sim_reply_lost")
+		p := c.paid(a)
+		require.True(t, a.replayed())
+		require.Equal(t, p.Charge, d.stripe.requireOneCharge(t, o).ID)
+		require.Equal(t, 1, d.stripe.confirms(t, p.PaymentIntent).Received)
+	})
+
+	t.Run("TheShopSettlesItThoughNobodyAsksAndNoEventComes", func(t *testing.T) {
+		t.Parallel()
+		d := deploy(t)
+		c := d.customer(t, d.open(t))
+		d.stripe.keepToItself(t)
+		o := c.place("idempotency-end-to-end")
+		c.pay(o, o.PaymentKey, "pm_sim_reply_lost").problem(t, http.StatusServiceUnavailable, "outcome_unknown")
+		eventually(t, "the order is paid", func() bool { return c.order(o.ID).Status == "paid" })
+		a := c.pay(o, o.PaymentKey, "pm_sim_reply_lost")
+		require.Equal(t, c.paid(a).Charge, d.stripe.requireOneCharge(t, o).ID)
+		require.True(t, a.replayed())
 	})
 }
 

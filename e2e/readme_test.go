@@ -22,8 +22,9 @@ func TestReadme(t *testing.T) {
 		section := sectionOf(t, string(text), "From a terminal")
 		commands, shown := fenced(t, section, "bash"), fenced(t, section, "text")
 
-		// A copy that waits longer than it takes is a replay, as the README shows.
-		d := deploy(t, "WAIT=30s")
+		// A copy that waits longer than the first one takes is a replay, as the
+		// README shows.
+		d := deploy(t, "WAIT=3s")
 		shop := d.open(t)
 		for readme, here := range map[string]string{"127.0.0.1:8080": shop.addr, "127.0.0.1:12111": d.stripe.addr} {
 			require.Contains(t, commands, readme)

@@ -39,6 +39,11 @@ func TestStart(t *testing.T) {
 		"NoResend":                                 {settings{"RESEND_WINDOW=0s"}, []string{"RESEND_WINDOW is 0s", "must stay under"}},
 		"ARetentionUnderStripes":                   {settings{"RETENTION=23h59m"}, []string{"RETENTION is 23h59m", "set at least 24h"}},
 		"ARetentionUnderWhatCanRetry":              {settings{"RETENTION=24h", "ORDER_EXPIRY=22h", "RESEND_WINDOW=3h"}, []string{"RETENTION is 24h", "set it above ORDER_EXPIRY"}},
+		"ACompleterThatNeverRests":                 {settings{"COMPLETER_INTERVAL=1ms"}, []string{"COMPLETER_INTERVAL is 1ms", "set 0 (never), or 100ms to 1h"}},
+		"EventsForgottenBeforeStripeDoes":          {settings{"EVENT_RETENTION=720h"}, []string{"EVENT_RETENTION is 720h", "set at least"}},
+		"ABankThatWaitsForNobody":                  {settings{"ACTION_TIMEOUT=59s"}, []string{"ACTION_TIMEOUT is 59s", "set 1m or more"}},
+		"NoWebhookSecretWithStripe":                {settings{testKey, secret}, []string{"STRIPE_WEBHOOK_SECRET is empty and STRIPE_SECRET_KEY is set", "set the endpoint's secret"}},
+		"AWebhookSecretThatIsNone":                 {settings{testKey, secret, "STRIPE_WEBHOOK_SECRET=hunter2"}, []string{"STRIPE_WEBHOOK_SECRET:", "whsec_"}},
 		"NoRefundWindow":                           {settings{"REFUND_WINDOW=0s"}, []string{"REFUND_WINDOW is 0s", "set more"}},
 		"OneConnection":                            {settings{"DB_MAX_CONNS=1"}, []string{"DB_MAX_CONNS is 1", "set 2 to 1000"}},
 		"ADurationThatIsNone":                      {settings{"LEASE=a minute"}, []string{"LEASE: expected duration", `"a minute"`, "see shop --help"}},
@@ -186,7 +191,7 @@ func TestStart(t *testing.T) {
 		for _, name := range []string{
 			"ADDR", "PUBLIC_URL", "METRICS_ADDR", "DATA_DIR", "DATABASE_URL", "DB_MAX_CONNS", "STRIPE_SECRET_KEY", "STRIPE_API_BASE",
 			"STRIPE_SIM_ADDR", "SESSION_SECRET", "DEMO", "LEASE", "PROVIDER_TIMEOUT", "WAIT", "RETENTION", "ORDER_EXPIRY",
-			"RESEND_WINDOW", "REFUND_WINDOW",
+			"RESEND_WINDOW", "REFUND_WINDOW", "STRIPE_WEBHOOK_SECRET", "COMPLETER_INTERVAL", "EVENT_RETENTION", "ACTION_TIMEOUT",
 		} {
 			require.Contains(t, p.out.String(), "$"+name)
 		}

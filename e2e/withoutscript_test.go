@@ -121,7 +121,9 @@ func TestWithoutScript(t *testing.T) {
 
 	t.Run("AnUnknownOutcomeSaysDoNotPayAgainAndSendsTheSameKey", func(t *testing.T) {
 		t.Parallel()
-		r := visitor(t)
+		d := deploy(t, clientsOnly)
+		r := reader{d.customer(t, d.open(t))}
+		d.stripe.keepToItself(t)
 		pay := atCheckout(t, r, course).form(t, "Pay")
 		checking := r.submit(pay, "payment_method", "pm_sim_reply_lost")
 		require.Contains(t, checking.text(), "We are checking. Do not pay again.")

@@ -106,10 +106,16 @@ func (s *localStripe) start(ctx context.Context, folder *localpg.Folder) error {
 		running, err := identify(ctx, s.addr)
 		return err == nil && running.ID == s.id
 	})
-	if err == nil && len(ended) > 0 {
-		err = fmt.Errorf("it ended at once (%w): %s; see %s", <-ended, lastLine(log.Name()), log.Name())
+	if err != nil {
+		// A start that is given up leaves no process behind.
+		_ = process.Process.Kill()
+		<-ended
+		return fmt.Errorf("starting it: %w", err)
 	}
-	return err
+	if len(ended) > 0 {
+		return fmt.Errorf("it ended at once (%w): %s; see %s", <-ended, lastLine(log.Name()), log.Name())
+	}
+	return nil
 }
 
 // lastLine gives the last line of a log: why a process ended.
