@@ -34,3 +34,6 @@ generate: ## the pages' Go code from their templ files
 
 bench: ## speed, as ratios against a floor measured in the same run
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./idempotency ./checkout ./web
+
+mutants: ## break each guarantee in a copy of the tree; a survivor is an error
+	$(GO) test -tags mutants -count=1 -timeout 60m -run '^TestMutants$$' ./e2e
