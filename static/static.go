@@ -1,4 +1,4 @@
-// Package static holds the stylesheet and pictures of the shop, built into the program, and serves them.
+// Package static holds the stylesheet, scripts and pictures of the shop, built into the program, and serves them.
 //
 // Every file is served under /static/<hash>/, where the hash covers all of them together: a file may then be cached for
 // good, and a file that names another by a relative path (an ES module, a picture in a stylesheet) always gets the one
@@ -21,7 +21,7 @@ import (
 
 // FS holds the files as they are in the repository.
 //
-//go:embed *.css *.svg
+//go:embed *.css *.js *.svg
 var FS embed.FS
 
 // Prefix is the path under which Handler is to be mounted.

@@ -40,7 +40,10 @@ func refusedBy(c echo.Context) string { return c.QueryParam("code") }
 
 // checkout is the page of an order that can be paid now.
 func (s *Server) checkout(c echo.Context, o checkout.Order) view.Checkout {
-	m := view.Checkout{Frame: s.frame(view.OrdersSection), Order: summary(o), Key: o.PaymentKey, Replayed: replayed(c)}
+	m := view.Checkout{
+		Frame: s.frame(view.OrdersSection), Order: summary(o), Key: o.PaymentKey, Replayed: replayed(c),
+		Script: s.script(), Try: s.try(o),
+	}
 	last, tried := o.Last()
 	if tried {
 		m.Outcome = outcome(last, refusedBy(c))
@@ -87,12 +90,12 @@ func outcome(p checkout.Payment, code string) view.Outcome {
 // checking is the page of an order that cannot be paid now and is not settled.
 func (s *Server) checking(c echo.Context, o checkout.Order) view.Checking {
 	m := view.Checking{
-		Frame: s.frame(view.OrdersSection), Order: summary(o), State: view.Closing, Replayed: replayed(c),
+		Frame: s.frame(view.OrdersSection), Order: summary(o), State: view.Closing, Replayed: replayed(c), Script: s.script(),
 		Trail: []view.Moment{at(o.CreatedAt, "The order was placed.")},
 	}
 	now := "The order is being closed."
 	if p, taken := o.Slot(); taken {
-		m.Payment = p.ID
+		m.Payment, m.Age = p.ID, time.Since(p.CreatedAt)
 		m.Trail = append(m.Trail, at(p.CreatedAt, "The payment was claimed, to be sent to Stripe under one key."))
 		switch p.Status {
 		case checkout.PaymentRequiresAction:

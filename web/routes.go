@@ -39,6 +39,9 @@ func (s *Server) route(e *echo.Echo) {
 	if s.cfg.Webhook != nil {
 		e.POST(webhookPath, s.webhook) // its signature is its protection
 	}
+	if s.tries() {
+		read(chargesPath, s.charges, s.anyAccount)
+	}
 	if s.startsOver() {
 		e.POST("/session", s.startOver, withoutQuery)
 	}

@@ -103,6 +103,11 @@ type Config struct {
 	// its event. Optional. Default: the shop has no webhook endpoint.
 	Webhook func(body []byte, signature string) (checkout.Event, error)
 
+	// Charges asks Stripe how many charges of a PaymentIntent succeeded. With
+	// Demo it is shown beside "Try to break it", where the shop's own word would
+	// prove nothing. Optional. Default: that panel is not offered.
+	Charges func(ctx context.Context, intent string) (int, error)
+
 	// Facts are short truths for the foot of every page, such as
 	// "PostgreSQL 17.6". Optional.
 	Facts []string

@@ -144,7 +144,8 @@ var figures = web.Policy{
 func config(service web.Service) web.Config {
 	return web.Config{
 		Service: service, SessionSecret: secret, PublicURL: publicURL, Stripe: web.StripeLocal, Demo: true, Policy: figures,
-		Facts: []string{"PostgreSQL 17.6"},
+		Facts:   []string{"PostgreSQL 17.6"},
+		Charges: func(context.Context, string) (int, error) { return 1, nil },
 	}
 }
 

@@ -128,6 +128,7 @@ func (c *serveCommand) open(ctx context.Context, back *backend, listener net.Add
 		},
 		Facts:   []string{"PostgreSQL " + back.version, "Stripe API " + stripesim.APIVersion},
 		Webhook: hook.verify,
+		Charges: stripe.Charges,
 		Ready:   func(ctx context.Context) error { return migrations.Check(ctx, back.pool) },
 		Log:     log,
 	})

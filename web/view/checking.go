@@ -1,5 +1,7 @@
 package view
 
+import "time"
+
 // CheckingState is why an order can neither be paid now nor is settled.
 type CheckingState string
 
@@ -27,6 +29,9 @@ type Checking struct {
 	// over and its outcome found. Nil where something else already asks.
 	Resend   *Resend
 	Replayed bool
+	// Age is how long ago the payment was made: after two minutes the script hands it over.
+	Age    time.Duration
+	Script Script
 }
 
 // Moment is one line of the trail.

@@ -31,7 +31,23 @@ type Checkout struct {
 	Reason  string // after Declined: what the bank says, from DeclineWords
 	// Replayed says that the answer the buyer is looking at was the recorded one: the same submission came twice.
 	Replayed bool
+	Script   Script
+	// Try, where set, offers the panel "Try to break it".
+	Try *Try
 }
+
+var outcomeCopy = map[Outcome]struct {
+	kind  NoticeKind
+	title string
+}{
+	Declined:        {StopNotice, "Your bank declined the card. Nothing was charged."},
+	PaymentNotMade:  {PlainNotice, "The payment was not made. Nothing was charged."},
+	ProviderBusy:    {WaitNotice, "Stripe is busy. Nothing was charged."},
+	ProviderRefused: {StopNotice, "Stripe did not accept our request. Nothing was charged."},
+}
+
+func (o Outcome) kind() NoticeKind { return outcomeCopy[o].kind }
+func (o Outcome) title() string    { return outcomeCopy[o].title }
 
 // Method is one way to pay, a row of the list.
 type Method struct {

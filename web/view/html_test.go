@@ -17,12 +17,19 @@ func parse(t *testing.T, page string) *html.Node {
 	return root
 }
 
-// elements returns the elements under root for which the condition holds, in document order.
+// elements returns the elements under root for which the condition holds, in document order. What lies in a template is
+// not on the page until the script puts it there, so it is found from the template alone.
 func elements(root *html.Node, holds func(*html.Node) bool) []*html.Node {
 	var found []*html.Node
-	for n := range root.Descendants() {
-		if n.Type == html.ElementNode && holds(n) {
+	for n := range root.ChildNodes() {
+		if n.Type != html.ElementNode {
+			continue
+		}
+		if holds(n) {
 			found = append(found, n)
+		}
+		if n.Data != "template" {
+			found = append(found, elements(n, holds)...)
 		}
 	}
 	return found

@@ -39,8 +39,12 @@ func TestEveryPageHasOneH1AndATitle(t *testing.T) {
 
 func TestNoPageNeedsWhatTheContentSecurityPolicyForbids(t *testing.T) {
 	everyPage(t, func(t *testing.T, _ string, root *html.Node) {
-		for _, n := range elements(root, func(*html.Node) bool { return true }) {
-			require.NotContains(t, []string{"script", "style", "iframe", "object", "embed", "base"}, n.Data)
+		for n := range root.Descendants() {
+			require.NotContains(t, []string{"style", "iframe", "object", "embed", "base"}, n.Data)
+			if n.Data == "script" {
+				require.Equal(t, "module", attr(n, "type"))
+				require.Nil(t, n.FirstChild, "a script in the page")
+			}
 			for _, a := range n.Attr {
 				require.NotEqual(t, "style", a.Key, n.Data)
 				require.False(t, strings.HasPrefix(a.Key, "on"), "%s of %s", a.Key, n.Data)

@@ -1,0 +1,184 @@
+// The page as the script sees it. All words are the server's: they lie in <template data-says="..."> and are set in place
+// where they become true.
+
+// Page is the checkout page, or the checking page, of one order.
+export class Page {
+  #root;
+  #form;
+  #pay;
+  #key;
+  #resend;
+  #check;
+  #shown = "";
+  #ticking;
+  #told;
+
+  constructor(root) {
+    const { page, order, keep, timeout, standing, age, payment } = root.dataset;
+    Object.assign(this, { kind: page, order, keep: Number(keep), timeout: Number(timeout), standing, payment });
+    // An age and not a time, which would be the server's and not this machine's.
+    this.since = age === undefined ? undefined : Date.now() - Number(age);
+    this.orderURL = `/orders/${encodeURIComponent(order)}`;
+    this.paymentsURL = `${this.orderURL}/payments`;
+    this.#root = root;
+    this.#form = root.querySelector("#pay");
+    this.#resend = root.querySelector("#resend");
+    this.#check = root.querySelector("[data-do=check]");
+    this.#told = root.querySelector(".notice");
+    if (this.#form) {
+      this.#pay = this.#form.querySelector(".button-pay");
+      this.#key = this.#form.querySelector("[name=idempotency_key]");
+      // The attribute, which the server wrote, and not the value, which a browser may have restored from an older page.
+      this.key = this.#key.defaultValue;
+      this.#key.value = this.key;
+    }
+    if (this.#resend) {
+      const field = (name) => this.#resend.querySelector(`[name=${name}]`).defaultValue;
+      this.resend = { key: field("idempotency_key"), method: field("payment_method") };
+    }
+  }
+
+  // method is what is chosen now.
+  get method() { return new FormData(this.#form).get("payment_method"); }
+
+  // methods are all that could be chosen, in order.
+  get methods() { return [...this.#form.querySelectorAll("[name=payment_method]")].map((radio) => radio.value); }
+
+  onSubmit(call) {
+    this.#form?.addEventListener("submit", (event) => {
+      event.preventDefault();
+      call(this.method);
+    });
+  }
+
+  onAgain(call) {
+    this.#resend?.addEventListener("submit", (event) => {
+      event.preventDefault();
+      call();
+    });
+  }
+
+  // onCheck calls for every "Check now". One that has nothing to add to what is going on is an ordinary link.
+  onCheck(call) {
+    this.#root.addEventListener("click", (event) => {
+      const link = event.target.closest?.("[data-do=check]");
+      if (link && call(link.href)) event.preventDefault();
+    });
+  }
+
+  go({ replayed, code }) {
+    clearInterval(this.#ticking);
+    const query = replayed ? "?replayed=1" : code ? `?code=${encodeURIComponent(code)}` : "";
+    window.location.replace(this.orderURL + query);
+  }
+
+  show(state, { says, charged }) {
+    this.#showButton(state);
+    this.#showKey(state);
+    if (this.kind === "checking") this.#showChecking(state, says);
+    else this.#showCheckout(state, says, charged);
+    this.#tick(state);
+  }
+
+  #showButton(state) {
+    if (!this.#pay) return;
+    const off = state.phase !== "ready";
+    this.#pay.dataset.label ??= this.#pay.textContent;
+    const sending = ["sending", "leaving"].includes(state.phase) && !state.unknown;
+    this.#pay.textContent = !off ? this.#pay.dataset.label : sending ? this.#pay.dataset.sending : this.#pay.dataset.off;
+    // Not disabled: that would take the focus away from whoever pressed it, and drop it on the floor.
+    if (off) this.#pay.setAttribute("aria-disabled", "true");
+    else this.#pay.removeAttribute("aria-disabled");
+  }
+
+  #showKey(state) {
+    if (!this.#key || this.#key.defaultValue === state.key) return;
+    this.#key.defaultValue = this.#key.value = state.key;
+    for (const slot of this.#root.querySelectorAll("[data-slot=key]")) slot.textContent = state.key;
+  }
+
+  #showCheckout(state, says, charged) {
+    const line = this.#root.querySelector(".money-line");
+    if (line.dataset.charged !== charged) {
+      const part = clone(`[data-charged="${charged}"]`);
+      if (part) {
+        this.#root.querySelector(".total dt").textContent = part.firstElementChild.dataset.total;
+        line.replaceWith(part.querySelector(".money-line"));
+      }
+    }
+    if (says === this.#shown) return;
+    // A notice of the server that stopped being true goes with the first thing that happens.
+    const waiting = this.#root.querySelector("#waiting");
+    const outcome = this.#root.querySelector("#outcome");
+    const first = this.#shown === "" && state.phase === "ready";
+    if (first && says === "") return;
+    this.#shown = says;
+    waiting.replaceChildren();
+    outcome.replaceChildren();
+    if (says === "" && !this.#root.querySelector("h1")) says = "sending";
+    const notice = says && clone(`[data-says="${says}"]`);
+    if (!notice) return;
+    fill(notice, state);
+    this.#head(notice);
+    const alerts = state.phase === "ready" || state.phase === "stopped";
+    (alerts ? outcome : waiting).replaceChildren(notice);
+    if (alerts) outcome.querySelector(".notice").focus();
+  }
+
+  #showChecking(state, says) {
+    const now = this.#root.querySelector(".trail .now span");
+    const part = clone(`[data-says="${state.phase === "waiting" || state.phase === "handed_over" ? "next" : "now"}"]`);
+    if (now && part) now.replaceChildren(part);
+    const swaps = ["handed_over", "busy", "shop_busy", "stopped"].includes(says) ? says : "";
+    if (swaps === this.#shown) return;
+    this.#shown = swaps;
+    const region = this.#root.querySelector("#waiting");
+    const notice = swaps ? clone(`[data-says="${swaps}"]`) : this.#told;
+    if (swaps) fill(notice, state);
+    region.replaceChildren();
+    if (swaps) this.#head(notice);
+    region.replaceChildren(notice);
+  }
+
+  // head makes the notice's title the h1 of a page that has none, because the notice that had it is gone.
+  #head(notice) {
+    const title = notice.querySelector(".notice-title");
+    if (!title || document.querySelector("main h1")) return;
+    const h1 = document.createElement("h1");
+    h1.append(...title.childNodes);
+    title.replaceWith(h1);
+  }
+
+  // tick counts the seconds down. Who listens to the page is told once, not every second: the numbers are aria-live="off".
+  #tick(state) {
+    clearInterval(this.#ticking);
+    const count = () => {
+      const left = state.due - Date.now();
+      const words = state.phase !== "waiting" && state.phase !== "handed_over" ? "now" : left > 500 ? `in ${Math.ceil(left / 1000)}\u00a0s` : "now";
+      for (const slot of this.#root.querySelectorAll("[data-slot=when]")) slot.textContent = words;
+      if (words === "now") clearInterval(this.#ticking);
+    };
+    this.#ticking = setInterval(count, 1000);
+    count();
+  }
+}
+
+function clone(selector) {
+  return document.querySelector(`template${selector}`)?.content.cloneNode(true);
+}
+
+// fill sets the words that only the state knows.
+function fill(notice, state) {
+  const reason = notice.querySelector("[data-slot=reason]");
+  if (reason) {
+    const known = document.querySelector("#reasons").content;
+    const words = known.querySelector(`[data-decline="${CSS.escape(state.notice.decline ?? "")}"]`) ?? known.querySelector("[data-decline='']");
+    reason.textContent = words.textContent;
+  }
+  for (const name of ["title", "detail"]) {
+    const slot = notice.querySelector(`[data-slot=${name}]`);
+    if (slot && state.notice?.[name]) slot.textContent = state.notice[name];
+  }
+  const payment = notice.querySelector("[data-slot=payment]");
+  if (payment && state.payment) payment.textContent = state.payment;
+}
