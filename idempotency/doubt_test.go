@@ -111,6 +111,7 @@ func TestCommitInDoubt(t *testing.T) {
 						d.blocked(1)
 					}
 				}()
+				t.Cleanup(func() { <-done })
 				op.run(t, l, before)
 				<-done
 				op.after(t, d)
