@@ -108,8 +108,10 @@ func (p page) form(t require.TestingT, button string) form {
 	return form{}
 }
 
-// text is what a person reads.
-func (p page) text() string { return text(p.html) }
+// text is what a person reads. What lies in a template is not on the page until a script puts it there.
+func (p page) text() string { return text(templatePattern.ReplaceAllString(p.html, " ")) }
+
+var templatePattern = regexp.MustCompile(`(?s)<template\b.*?</template>`)
 
 func text(markup string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(tagPattern.ReplaceAllString(markup, " "))), " ")

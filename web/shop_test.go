@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -220,8 +221,11 @@ func (a answer) problem() (p checkout.Problem) {
 func (a answer) page() string {
 	a.t.Helper()
 	require.Equal(a.t, "text/html; charset=UTF-8", a.header.Get("Content-Type"), string(a.body))
-	return string(a.body)
+	return templatePattern.ReplaceAllString(string(a.body), "")
 }
+
+// templatePattern matches what is not on the page until a script puts it there.
+var templatePattern = regexp.MustCompile(`(?s)<template\b.*?</template>`)
 
 // send sends a request as the customer, and holds the answer against the
 // description of the API.
