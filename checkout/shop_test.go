@@ -28,11 +28,23 @@ const (
 
 // methods are what the shops of these tests offer.
 var methods = []checkout.Method{
-	{ID: visa}, {ID: "pm_card_mastercard"}, {ID: "pm_card_chargeDeclined"}, {ID: "pm_card_chargeDeclinedInsufficientFunds"},
-	{ID: "pm_card_visa_chargeDeclinedStolenCard"}, {ID: "pm_card_authenticationRequired"},
-	{ID: "pm_sim_reply_lost"}, {ID: "pm_sim_never_arrived"}, {ID: "pm_sim_rate_limited"},
-	{ID: "pm_sim_server_error"}, {ID: "pm_sim_slow"}, {ID: "pm_sim_always_500"}, {ID: "pm_card_not_at_stripe"},
-	{ID: "pm_sim_processing"}, {ID: "pm_card_createDispute"}, {ID: "pm_card_pendingRefund"}, {ID: "pm_card_refundFail"},
+	{ID: visa},
+	{ID: "pm_card_mastercard"},
+	{ID: "pm_card_chargeDeclined"},
+	{ID: "pm_card_chargeDeclinedInsufficientFunds"},
+	{ID: "pm_card_visa_chargeDeclinedStolenCard"},
+	{ID: "pm_card_authenticationRequired"},
+	{ID: "pm_sim_reply_lost"},
+	{ID: "pm_sim_never_arrived"},
+	{ID: "pm_sim_rate_limited"},
+	{ID: "pm_sim_server_error"},
+	{ID: "pm_sim_slow"},
+	{ID: "pm_sim_always_500"},
+	{ID: "pm_card_not_at_stripe"},
+	{ID: "pm_sim_processing"},
+	{ID: "pm_card_createDispute"},
+	{ID: "pm_card_pendingRefund"},
+	{ID: "pm_card_refundFail"},
 }
 
 // shop is a checkout on a database of its own, with a local Stripe of its own.
