@@ -27,7 +27,7 @@ func (s *Server) authenticate(c *call) *apiError {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.account, c.epoch = s.account(accountID(key)), s.epoch
+	c.account = s.account(accountID(key))
 	s.requests.note(c, func(r *Request) { r.Account = c.account.id })
 	return nil
 }

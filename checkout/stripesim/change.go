@@ -1,6 +1,9 @@
 package stripesim
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // change does something to an object that no call asked for: a customer on a page, a person at the dashboard, a test.
 // It waits for the object's lock like a call, and answers as one when it does not get it or cannot write.
@@ -12,16 +15,24 @@ func (s *Server) change(a *account, id, base string, f func(*tx)) *apiError {
 		return errLockTimeout()
 	}
 	defer unlock()
-	if err := s.transactWithoutCall(a, base, f); err != nil {
+	switch err := s.transactWithoutCall(a, base, f); {
+	case errors.Is(err, ErrNotFound):
+		return missing("object", "id", id)
+	case err != nil:
 		s.config.Logger.Error("journal failed", "error", err)
 		return errJournal()
 	}
 	return nil
 }
 
+// transactWithoutCall returns ErrNotFound when the account was reset meanwhile, else the journal's error.
 func (s *Server) transactWithoutCall(a *account, base string, f func(*tx)) error {
 	s.mu.Lock()
-	tx := s.begin(&call{account: a, base: base, epoch: s.epoch})
+	if s.forgotten(a) {
+		s.mu.Unlock()
+		return ErrNotFound
+	}
+	tx := s.begin(&call{account: a, base: base})
 	f(tx)
 	err := tx.commit(nil)
 	s.mu.Unlock()

@@ -90,7 +90,7 @@ func (tx *tx) dispatch(e *eventRecord) int {
 }
 
 // runDelivery sends one delivery and writes down what became of it.
-func (s *Server) runDelivery(a *account, d *delivery, epoch int) error {
+func (s *Server) runDelivery(a *account, d *delivery) error {
 	select {
 	case s.senders <- struct{}{}:
 		defer func() { <-s.senders }()
@@ -103,7 +103,7 @@ func (s *Server) runDelivery(a *account, d *delivery, epoch int) error {
 	now := s.now()
 	s.mu.Unlock()
 	if !known || !kept {
-		return s.settleDelivery(a, d, epoch, true)
+		return s.settleDelivery(a, d, true)
 	}
 	attempt := Attempt{
 		At: now, Event: d.Event, Type: d.Type, Endpoint: d.Endpoint, URL: endpoint.URL, Attempt: d.Attempt + 1, Extra: d.Extra,
@@ -122,7 +122,7 @@ func (s *Server) runDelivery(a *account, d *delivery, epoch int) error {
 	s.attempts = append(s.attempts, attempt)
 	s.notify()
 	s.mu.Unlock()
-	return s.settleDelivery(a, d, epoch, attempt.Status >= 200 && attempt.Status < 300)
+	return s.settleDelivery(a, d, attempt.Status >= 200 && attempt.Status < 300)
 }
 
 // post sends the event once. Each attempt has its own time and signature, by the machine's clock and not the moved one:
@@ -157,13 +157,13 @@ func (s *Server) post(endpoint *endpointRecord, e *eventRecord, tamper Tamper, n
 }
 
 // settleDelivery ends a delivery that is done or given up, or puts it off to its next attempt.
-func (s *Server) settleDelivery(a *account, d *delivery, epoch int, done bool) error {
+func (s *Server) settleDelivery(a *account, d *delivery, done bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if epoch != s.epoch {
+	if s.forgotten(a) {
 		return nil
 	}
-	tx := s.begin(&call{account: a, epoch: epoch})
+	tx := s.begin(&call{account: a})
 	if _, waiting := tx.get(d.ID).(*delivery); !waiting {
 		return nil // the endpoint was deleted meanwhile
 	}

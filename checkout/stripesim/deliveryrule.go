@@ -116,7 +116,7 @@ func (a *ActiveDelivery) Release() error {
 	defer s.mu.Unlock()
 	a.released = true
 	for _, account := range s.accounts {
-		tx := s.begin(&call{account: account, epoch: s.epoch})
+		tx := s.begin(&call{account: account})
 		tx.each("delivery", func(r record) bool {
 			if d := r.(*delivery); d.Held == a.id {
 				free := *d
@@ -203,7 +203,7 @@ func (s *Server) deliveryRuleFor(d delivery) *ActiveDelivery {
 // object, as at Stripe: the receiver may act on both.
 func (s *Server) deliverUrgent(c *call) {
 	for _, id := range c.urgent {
-		s.runStarted(c.account, id, c.epoch)
+		s.runStarted(c.account, id)
 	}
 	c.urgent = nil
 }

@@ -38,7 +38,7 @@ func (s *Server) recognizeFault(c *call) {
 func (s *Server) fireOnce(c *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.account.fired[c.faultName] {
+	if c.account.fired[c.faultName] || s.forgotten(c.account) {
 		return false
 	}
 	if err := s.journal.append(entry{Account: c.account.id, Fired: []string{c.faultName}}); err != nil {

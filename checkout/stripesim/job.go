@@ -75,8 +75,7 @@ func (s *Server) startDue() time.Duration {
 					continue
 				}
 				s.started[id] = true
-				epoch := s.epoch
-				s.background.Go(func() { s.runStarted(a, id, epoch) })
+				s.background.Go(func() { s.runStarted(a, id) })
 			}
 		}
 	}
@@ -95,16 +94,16 @@ func dueIn(r record, now time.Time) time.Duration {
 
 // runStarted runs a job or a delivery. One that could not be written down stays started, so that a full disk does not
 // make it run without end; the next start of the server tries it again.
-func (s *Server) runStarted(a *account, id string, epoch int) {
+func (s *Server) runStarted(a *account, id string) {
 	s.mu.Lock()
 	r := a.records[id]
 	s.mu.Unlock()
 	var err error
 	switch r := r.(type) {
 	case *job:
-		err = s.runJob(a, r, epoch)
+		err = s.runJob(a, r)
 	case *delivery:
-		err = s.runDelivery(a, r, epoch)
+		err = s.runDelivery(a, r)
 	}
 	if err != nil {
 		s.config.Logger.Error("job failed", "id", id, "error", err)
@@ -117,7 +116,7 @@ func (s *Server) runStarted(a *account, id string, epoch int) {
 }
 
 // runJob locks the job's object like a call would, waiting as long as it takes, and does the job in one transaction.
-func (s *Server) runJob(a *account, j *job, epoch int) error {
+func (s *Server) runJob(a *account, j *job) error {
 	unlock, locked := s.acquire(func() string { return lockName(a, j.Locks) }, nil)
 	if !locked {
 		return errStopping // the journal has the job
@@ -125,10 +124,10 @@ func (s *Server) runJob(a *account, j *job, epoch int) error {
 	defer unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if epoch != s.epoch {
+	if s.forgotten(a) {
 		return nil
 	}
-	tx := s.begin(&call{account: a, base: j.Base, epoch: epoch})
+	tx := s.begin(&call{account: a, base: j.Base})
 	if duty, known := duties[j.Does]; known {
 		duty(tx, j.Subject)
 	}

@@ -186,20 +186,26 @@ func TestResetForgetsEverything(t *testing.T) {
 	require.Equal(t, 200, c.confirm(id, "key", "pm_card_visa").status)
 	c.key = "sk_test_other"
 	kept := c.create()
+	rule := c.rule(stripesim.Rule{Path: confirms, Action: stripesim.Hold, At: stripesim.Execution})
+	other := *c
+	held := later(func() reply { return other.confirm(kept, "key", "pm_card_visa") })
+	wait(t, rule, 1)
 	require.NoError(t, c.sim.Reset("sk_test_local"))
-	require.Equal(t, 200, c.get("/v1/payment_intents/"+kept).status, "one account only")
+	rule.Release()
+	require.Equal(t, 200, (<-held).status, "one account only")
+	require.Equal(t, "succeeded", c.status(kept))
 	c.key = "sk_test_local"
 	require.Equal(t, 404, c.get("/v1/payment_intents/"+id).status)
 
 	// A call that is under way while everything is forgotten writes nothing any more.
 	id = c.create()
-	rule := c.rule(stripesim.Rule{Path: confirms, Action: stripesim.Hold, At: stripesim.Execution})
-	held := later(func() reply { return c.confirm(id, "key", "pm_card_visa") })
+	rule = c.rule(stripesim.Rule{Path: confirms, Action: stripesim.Hold, At: stripesim.Execution})
+	held = later(func() reply { return c.confirm(id, "key", "pm_card_visa") })
 	wait(t, rule, 1)
 	require.NoError(t, c.sim.Reset("sk_test_local"))
 	rule.Release()
 	require.Error(t, (<-held).err)
-	require.Zero(t, c.sim.Counts().Charges)
+	require.Zero(t, c.sim.Counts().ChargesByPaymentIntent[id])
 
 	id = c.create()
 	rule = c.rule(stripesim.Rule{Path: confirms, Action: stripesim.Hold, At: stripesim.Execution})

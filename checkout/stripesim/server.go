@@ -78,7 +78,6 @@ type Server struct {
 	running   map[string]bool          // idempotency keys in use, by account and key
 	locked    map[string]chan struct{} // objects in use, by account and id; closed when given back
 	offset    time.Duration            // what Advance added to the clock
-	epoch     int                      // rises with every Reset: a call from before must not write after it
 	rules     []*ActiveRule
 	ruleCount int
 	requests  requestLog
@@ -209,7 +208,6 @@ func (s *Server) Reset(secretKey string) error {
 	if err := s.apply(e); err != nil {
 		return err
 	}
-	s.epoch++
 	if secretKey == "" {
 		for _, rule := range s.rules {
 			rule.open(true)
@@ -225,22 +223,4 @@ func (s *Server) Reset(secretKey string) error {
 func (s *Server) notify() {
 	close(s.changed)
 	s.changed = make(chan struct{})
-}
-
-// eventLife is how long Stripe lets events be retrieved (https://docs.stripe.com/api/events).
-const eventLife = 30 * 24 * time.Hour
-
-// snapshot writes the whole state as journal lines, without what Stripe would have forgotten by now.
-func (s *Server) snapshot(write func(entry) error) error {
-	if s.offset != 0 {
-		if err := write(entry{Advance: s.offset}); err != nil {
-			return err
-		}
-	}
-	for _, a := range s.accounts {
-		if err := s.snapshotAccount(a, write); err != nil {
-			return err
-		}
-	}
-	return nil
 }

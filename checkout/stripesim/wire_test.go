@@ -52,6 +52,7 @@ func TestTheSameParametersInAnotherEncodingAreTheSameRequest(t *testing.T) {
 		"amount=4901&currency=usd&payment_method_types[0]=card&metadata[a]=1&metadata[b]=2",
 		"amount=4900&currency=usd&payment_method_types[0]=card&metadata[a]=1",
 		"amount=4900&currency=usd&payment_method_types[0]=card&metadata[a]=12&metadata[b]=",
+		"amount=4900&currency=usd&payment_method_types[0]=card&metadata[a]=11%3Ab%3D2", // what a careless joining of the two makes
 	} {
 		require.Equal(t, "idempotency_error", send(body).at("error", "type"), "%s", body)
 	}
