@@ -13,10 +13,11 @@ import (
 // allowed is what each package may import directly, beside the standard
 // library. A prefix that ends in / allows a module's packages.
 var allowed = map[string][]string{
-	"payonce/idempotency":        {"github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/", "github.com/gowebpki/jcs", "github.com/dunglas/httpsfv"},
-	"payonce/checkout":           {"github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/", "payonce/idempotency"},
-	"payonce/checkout/stripepay": {"github.com/stripe/stripe-go/v79", "github.com/stripe/stripe-go/v79/", "payonce/checkout"},
-	"payonce/checkout/stripesim": {},
+	"payonce/idempotency":         {"github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/", "github.com/gowebpki/jcs", "github.com/dunglas/httpsfv"},
+	"payonce/idempotency/racelab": {"github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/", "payonce/idempotency"},
+	"payonce/checkout":            {"github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/", "payonce/idempotency"},
+	"payonce/checkout/stripepay":  {"github.com/stripe/stripe-go/v79", "github.com/stripe/stripe-go/v79/", "payonce/checkout"},
+	"payonce/checkout/stripesim":  {},
 	"payonce/web": {
 		"github.com/labstack/echo/v4", "github.com/labstack/echo/v4/", "github.com/gorilla/securecookie", "github.com/prometheus/client_golang/",
 		"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
