@@ -94,9 +94,6 @@ func (tx *tx) prepareConfirm(pi *intent, p params) (confirmation, *apiError) {
 func (tx *tx) confirm(pi *intent, c confirmation) (any, *apiError) {
 	pi.Confirms++
 	pi.NextAction, pi.Challenge, pi.LastPaymentError = nil, "", nil
-	if pi.Authenticated != c.method.ID {
-		pi.Authenticated = "" // another card: it has proved nothing
-	}
 	pi.PaymentMethod = refer(c.method.ID)
 	test := tests[c.method.Test]
 	tx.put(c.method)
