@@ -64,9 +64,8 @@ function start(page) {
   document.addEventListener("visibilitychange", () => document.hidden || dispatch({ type: "check" }));
   window.addEventListener("pageshow", (event) => event.persisted && dispatch({ type: "back" }));
 
-  const panel = document.querySelector("#try");
-  if (panel) {
-    import("./try.js").then(({ offer }) => offer(panel, page, {
+  if (document.querySelector("#panel")) {
+    import("./try.js").then(({ offer }) => offer(page, {
       begin: () => dispatch({ type: "test" }) && state.key,
       end: (answers, standing) => dispatch({ type: "tested", answers, standing }),
     }));

@@ -25,12 +25,14 @@ const experiments = {
   },
 };
 
-// offer brings the panel to life. submission.begin() takes Pay off and gives the key, or false while the page is busy with
+// offer puts the panel on the page. submission.begin() takes Pay off and gives the key, or false while the page is busy with
 // a payment of its own; submission.end(answers, standing) gives Pay back, or leaves it off.
-export function offer(panel, page, submission) {
+export function offer(page, submission) {
+  const template = document.querySelector("#panel");
+  template.replaceWith(template.content.cloneNode(true));
+  const panel = document.querySelector("#try");
   const buttons = [...panel.querySelectorAll("[data-try]")];
   const chargesURL = `${page.orderURL}/charges`;
-  panel.hidden = false;
   count();
 
   for (const button of buttons) {
