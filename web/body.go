@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -44,6 +45,12 @@ type value struct {
 // Nothing that it refuses was stored, so every error of it may be answered by
 // sending the same key again.
 func readSubmission(c echo.Context, declared ...string) (submission, error) {
+	return readTyped(c, declared, nil)
+}
+
+// readTyped is readSubmission with fields that a form alone may have: what a
+// person types, and a program has no use for.
+func readTyped(c echo.Context, declared, typed []string) (submission, error) {
 	r := c.Request()
 	form, err := isForm(r)
 	if err != nil {
@@ -56,7 +63,7 @@ func readSubmission(c echo.Context, declared ...string) (submission, error) {
 	s := submission{form: form}
 	var keys []string
 	if form {
-		s.fields, keys, err = readForm(body, declared)
+		s.fields, keys, err = readForm(body, slices.Concat(declared, typed))
 	} else {
 		s.fields, err = readJSON(body, declared)
 	}

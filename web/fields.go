@@ -45,12 +45,6 @@ func (s submission) paymentRequest(account, order string) (checkout.PaymentReque
 	return r, err
 }
 
-// refundRequest reads POST /payments/{id}/refunds.
-func (s submission) refundRequest(account, payment string) (checkout.RefundRequest, error) {
-	amount, err := s.amount("amount")
-	return checkout.RefundRequest{Account: account, Key: s.key, Payment: payment, Amount: amount}, err
-}
-
 // text reads a required field of 1 to most bytes of text.
 func (s submission) text(name string, most int) (string, error) {
 	v, ok := s.fields[name]

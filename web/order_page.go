@@ -15,11 +15,13 @@ import (
 func (s *Server) orderPage(c echo.Context, o checkout.Order) error {
 	switch o.Status {
 	case checkout.OrderPaid, checkout.OrderRefunded:
-		return s.sendPage(c, http.StatusOK, view.ReceiptPage(s.receipt(c, o)))
+		m, err := s.receipt(c, o)
+		if err != nil {
+			return err
+		}
+		return s.sendPage(c, http.StatusOK, view.ReceiptPage(m))
 	case checkout.OrderExpired:
-		return s.sendPage(c, http.StatusOK, view.ClosedPage(view.Closed{
-			Frame: s.frame(view.OrdersSection), Order: summary(o), Date: moment(o.ExpiresAt), Stamp: stamp(o.ExpiresAt),
-		}))
+		return s.sendPage(c, http.StatusOK, view.ClosedPage(s.closed(o)))
 	}
 	if _, taken := o.Slot(); taken || o.Closing {
 		return s.sendPage(c, http.StatusOK, view.CheckingPage(s.checking(c, o)))

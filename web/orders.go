@@ -30,12 +30,12 @@ type ordersView struct {
 
 // orders answers GET /orders, newest first.
 func (s *Server) orders(c echo.Context) error {
+	if wantsHTML(c) {
+		return s.ordersPage(c)
+	}
 	orders, err := s.cfg.Service.Orders(c.Request().Context(), visitOf(c).account)
 	if err != nil {
 		return err
-	}
-	if wantsHTML(c) {
-		return s.ordersPage(c, orders)
 	}
 	v := ordersView{Orders: []checkout.OrderView{}}
 	for _, o := range orders {

@@ -11,17 +11,16 @@ import (
 
 // ordersPage lists the account's orders, each with the answer to the first
 // question: was I charged?
-func (s *Server) ordersPage(c echo.Context, orders []checkout.Order) error {
+//
+// It reads them with their payments and refunds: an order that looks open may
+// be charged by now, and an expired one may have been charged late.
+func (s *Server) ordersPage(c echo.Context) error {
+	orders, err := s.cfg.Service.OrdersOf(c.Request().Context(), visitOf(c).account)
+	if err != nil {
+		return err
+	}
 	m := view.Orders{Frame: s.frame(view.OrdersSection), StartOver: s.startsOver()}
 	for _, o := range orders {
-		if live(o) {
-			// A list of orders comes without payments, and an order that looks
-			// open may be charged by now. There is one live order a course.
-			var err error
-			if o, err = s.cfg.Service.Order(c.Request().Context(), o.Account, o.ID); err != nil {
-				return err
-			}
-		}
 		row := view.OrderRow{
 			URL: orderPath(o.ID), Course: o.Course.Title, Date: day(o.CreatedAt), Stamp: stamp(o.CreatedAt), Amount: price(o.Price),
 		}
@@ -32,24 +31,14 @@ func (s *Server) ordersPage(c echo.Context, orders []checkout.Order) error {
 	return s.sendPage(c, http.StatusOK, view.OrdersPage(m))
 }
 
-// live is true for an order whose money can still move.
-func live(o checkout.Order) bool {
-	return o.Price.Amount > 0 && (o.Status == checkout.OrderOpen || o.Status == checkout.OrderPaid)
-}
-
 // charged is the money line of an order.
 func charged(o checkout.Order) (view.Charged, string) {
 	p, taken := o.Slot()
 	switch {
 	case o.Price.Amount == 0:
 		return view.NotCharged, ""
-	case o.Status == checkout.OrderRefunded:
-		return view.Refunded, "Refunded, " + o.Price.String()
-	case o.Status == checkout.OrderPaid:
-		if taken && p.Refunded > 0 {
-			return view.PartRefunded, "Charged once, " + checkout.Money{Amount: p.Refunded, Currency: p.Price.Currency}.String() + " refunded"
-		}
-		return view.ChargedOnce, "Charged once"
+	case taken && p.Status == checkout.PaymentSucceeded:
+		return chargedOnce(o, p)
 	case taken && p.Status == checkout.PaymentRequiresAction:
 		return view.NotCharged, "Not charged. Your bank is asking you."
 	case taken && p.Status == checkout.PaymentProcessing:
@@ -60,10 +49,29 @@ func charged(o checkout.Order) (view.Charged, string) {
 	return view.NotCharged, "Not charged"
 }
 
+// chargedOnce is the money line of an order that was charged: what went back of
+// it, and what is on its way.
+func chargedOnce(o checkout.Order, p checkout.Payment) (view.Charged, string) {
+	refund, going := refundIn(o, checkout.RefundPending)
+	switch {
+	case p.Refunded == p.Price.Amount:
+		return view.Refunded, "Refunded, " + p.Price.String()
+	case going:
+		return view.OnItsWay, "Refund on its way, " + refund.Price.String()
+	case o.Status != checkout.OrderPaid:
+		return view.ChargedOnce, "Charged once. The refund did not go through"
+	case p.Refunded > 0:
+		return view.PartRefunded, "Charged once, " + checkout.Money{Amount: p.Refunded, Currency: p.Price.Currency}.String() + " refunded"
+	}
+	return view.ChargedOnce, "Charged once"
+}
+
 // next is what can be done with an order.
 func next(o checkout.Order) view.Link {
 	_, taken := o.Slot()
 	switch {
+	case late(o) != view.NoLateMoney:
+		return view.Link{Label: "See what happened", URL: orderPath(o.ID)}
 	case o.Status == checkout.OrderPaid:
 		return view.Link{Label: "Start lesson 1", URL: readingPath(o.Course.Slug)}
 	case o.Status == checkout.OrderRefunded:

@@ -35,11 +35,11 @@ func (s *Server) refund(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	sent, err := readSubmission(c, "amount")
+	sent, err := readTyped(c, []string{"amount"}, []string{majorField})
 	if err != nil {
 		return err
 	}
-	r, err := sent.refundRequest(visitOf(c).account, payment)
+	r, err := s.refundRequest(c.Request().Context(), sent, visitOf(c).account, payment)
 	if err != nil {
 		return err
 	}

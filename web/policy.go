@@ -26,13 +26,18 @@ type exclusionView struct {
 	WaitSeconds            float64 `json:"wait_seconds"`
 	LeaseSeconds           float64 `json:"lease_seconds"`
 	ProviderTimeoutSeconds float64 `json:"provider_timeout_seconds"`
+	// CompleterIntervalSeconds is 0 where nobody looks for what is left.
+	CompleterIntervalSeconds float64 `json:"completer_interval_seconds"`
 }
 
 type memoryView struct {
-	RetentionSeconds    float64 `json:"retention_seconds"`
-	ResendWindowSeconds float64 `json:"resend_window_seconds"`
-	OrderExpirySeconds  float64 `json:"order_expiry_seconds"`
-	ReplayHeader        string  `json:"replay_header"`
+	RetentionSeconds      float64 `json:"retention_seconds"`
+	ResendWindowSeconds   float64 `json:"resend_window_seconds"`
+	OrderExpirySeconds    float64 `json:"order_expiry_seconds"`
+	ActionTimeoutSeconds  float64 `json:"action_timeout_seconds"`
+	RefundWindowSeconds   float64 `json:"refund_window_seconds"`
+	EventRetentionSeconds float64 `json:"event_retention_seconds"`
+	ReplayHeader          string  `json:"replay_header"`
 }
 
 type identityView struct {
@@ -82,8 +87,11 @@ var successes = []policyAnswerView{
 // publish makes the policy of the figures in force and the table of codes.
 func publish(p Policy) policyView {
 	v := policyView{
-		Exclusion: exclusionView{p.Wait.Seconds(), p.Lease.Seconds(), p.ProviderTimeout.Seconds()},
-		Memory:    memoryView{p.Retention.Seconds(), p.ResendWindow.Seconds(), p.OrderExpiry.Seconds(), replayedHeader},
+		Exclusion: exclusionView{p.Wait.Seconds(), p.Lease.Seconds(), p.ProviderTimeout.Seconds(), p.CompleterInterval.Seconds()},
+		Memory: memoryView{
+			p.Retention.Seconds(), p.ResendWindow.Seconds(), p.OrderExpiry.Seconds(), p.ActionTimeout.Seconds(),
+			p.RefundWindow.Seconds(), p.EventRetention.Seconds(), replayedHeader,
+		},
 		Identity: identityView{
 			Header: keyHeader, FormField: keyField, KeyMinLength: 1, KeyMaxLength: idempotency.MaxKeyLength,
 			Scope: "account", Operations: operations,
@@ -119,6 +127,10 @@ func (s *Server) idempotencyPolicy(c echo.Context) error {
 		Frame:     s.frame(view.PolicySection),
 		Retention: span(p.Retention), Wait: span(p.Wait), Lease: span(p.Lease),
 		ProviderTimeout: span(p.ProviderTimeout), ResendWindow: span(p.ResendWindow), OrderExpiry: span(p.OrderExpiry),
+		ActionTimeout: span(p.ActionTimeout), RefundWindow: span(p.RefundWindow), EventRetention: span(p.EventRetention),
+	}
+	if p.CompleterInterval > 0 {
+		m.CompleterInterval = span(p.CompleterInterval)
 	}
 	for _, o := range operations {
 		m.Operations = append(m.Operations, view.PolicyOperation{Operation: o.Operation, Fields: o.words(), Shape: o.Shape})

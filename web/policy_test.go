@@ -14,14 +14,18 @@ import (
 // published is the policy as a program reads it.
 type published struct {
 	Exclusion struct {
-		Wait     float64 `json:"wait_seconds"`
-		Lease    float64 `json:"lease_seconds"`
-		Provider float64 `json:"provider_timeout_seconds"`
+		Wait      float64 `json:"wait_seconds"`
+		Lease     float64 `json:"lease_seconds"`
+		Provider  float64 `json:"provider_timeout_seconds"`
+		Completer float64 `json:"completer_interval_seconds"`
 	}
 	Memory struct {
 		Retention float64 `json:"retention_seconds"`
 		Resend    float64 `json:"resend_window_seconds"`
 		Expiry    float64 `json:"order_expiry_seconds"`
+		Action    float64 `json:"action_timeout_seconds"`
+		Refund    float64 `json:"refund_window_seconds"`
+		Events    float64 `json:"event_retention_seconds"`
 		Header    string  `json:"replay_header"`
 	}
 	Identity struct {
@@ -49,6 +53,7 @@ func TestPolicy(t *testing.T) {
 	t.Parallel()
 	s := open(t, func(c *web.Config) {
 		c.Policy.Retention, c.Policy.Lease, c.Policy.Wait = 25*time.Hour, 90*time.Second, 1500*time.Millisecond
+		c.Policy.CompleterInterval, c.Policy.ActionTimeout = 7*time.Second, 11*time.Minute
 	})
 	var p published
 	s.send(get("/docs/idempotency")).decode(&p)
@@ -60,9 +65,23 @@ func TestPolicy(t *testing.T) {
 		require.InDelta(t, 90, p.Exclusion.Lease, 0)
 		require.InDelta(t, 1.5, p.Exclusion.Wait, 0)
 		require.InDelta(t, 15, p.Exclusion.Provider, 0)
-		for _, want := range []string{"25 hours", "90 seconds", "1.5s", "15 seconds", "15 minutes", "20 hours"} {
+		require.InDelta(t, 7, p.Exclusion.Completer, 0)
+		require.InDelta(t, 11*60, p.Memory.Action, 0)
+		require.InDelta(t, 336*3600, p.Memory.Refund, 0)
+		require.InDelta(t, 1080*3600, p.Memory.Events, 0)
+		for _, want := range []string{
+			"25 hours", "90 seconds", "1.5s", "15 seconds", "15 minutes", "20 hours", "7 seconds", "11 minutes", "336 hours", "1080 hours",
+		} {
 			require.Contains(t, page, want)
 		}
+	})
+
+	t.Run("SaysNothingOfACompleterThatDoesNotRun", func(t *testing.T) {
+		t.Parallel()
+		s := open(t, func(c *web.Config) { c.Policy.CompleterInterval = 0 })
+		page := s.send(get("/docs/idempotency", fromBrowser)).page()
+		require.NotContains(t, page, "looked for every")
+		require.NotContains(t, page, "takes its key over")
 	})
 
 	t.Run("HasThreeQuestions", func(t *testing.T) {

@@ -17,9 +17,13 @@ import (
 // and shows the same answer as a program gets it.
 func (s *Server) problemPage(c echo.Context, f failure) error {
 	f.setRetryAfter(c.Response().Header())
+	words := view.ProblemWords(f.Code, paying(c))
+	if f.Code == "invalid_request" {
+		words.Text = f.Detail + " " + words.Text // what is wrong with what was typed
+	}
 	return s.sendPage(c, f.Status, view.ProblemPage(view.Problem{
 		Frame:    s.frame(view.NoSection),
-		Words:    view.ProblemWords(f.Code, paying(c)),
+		Words:    words,
 		Actions:  waysOn(c, f),
 		Document: f.document(),
 		Request:  visitOf(c).id,
@@ -30,7 +34,7 @@ func (s *Server) problemPage(c echo.Context, f failure) error {
 // paying is true for a request about money: only then does its page answer
 // whether anything was charged.
 func paying(c echo.Context) bool {
-	return c.Request().Method == http.MethodPost && (c.Path() == payPath || c.Path() == refundPath)
+	return c.Request().Method == http.MethodPost && (c.Path() == payPath || c.Path() == refundPath || c.Path() == cancelPath)
 }
 
 // waysOn are the places from where somebody can go on, the best one first.

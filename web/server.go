@@ -41,6 +41,9 @@ type Service interface {
 	Ask(ctx context.Context, account, order string) error
 	Returned(ctx context.Context, order, token string) (checkout.ReturnState, error)
 	HandleEvent(ctx context.Context, e checkout.Event) (checkout.EventResult, error)
+	OrdersOf(ctx context.Context, accounts ...string) ([]checkout.Order, error)
+	OrderOfPayment(ctx context.Context, account, payment string) (checkout.Order, error)
+	Disputes(ctx context.Context, account, order string) ([]checkout.Dispute, error)
 }
 
 // StripeMode says what kind of money the shop takes. Every page shows it.
@@ -64,6 +67,11 @@ type Policy struct {
 	Retention       time.Duration // how long a finished key is remembered
 	OrderExpiry     time.Duration // how long an order stays open
 	RefundWindow    time.Duration // how long after paying a refund may be asked for
+	ActionTimeout   time.Duration // how long a bank may wait for its buyer
+	EventRetention  time.Duration // how long Stripe's events are remembered
+	// CompleterInterval is how often this shop looks for what nobody is left to
+	// finish; 0 is never.
+	CompleterInterval time.Duration
 }
 
 // Config is what New needs.
@@ -96,8 +104,14 @@ type Config struct {
 	// make the network misbehave.
 	Demo bool
 
-	// Policy holds the figures in force. Required; each at least a second.
+	// Policy holds the figures in force. Required; each more than nothing, but
+	// for CompleterInterval.
 	Policy Policy
+
+	// Completes is true if a completer runs, in this shop or in another on the
+	// same database. Only then do the pages promise that the shop keeps asking
+	// while the buyer is away.
+	Completes bool
 
 	// Webhook checks the signature of a delivery over its raw body, and reads
 	// its event. Optional. Default: the shop has no webhook endpoint.
@@ -167,6 +181,9 @@ func New(cfg Config) (*Server, error) {
 	if err := origins.AddTrustedOrigin(public.Scheme + "://" + public.Host); err != nil {
 		return nil, fmt.Errorf("web: trusting the origin of PublicURL: %w", err)
 	}
+	// A delivery is judged by its signature alone: it carries no cookie that a
+	// page of another site could abuse.
+	origins.AddInsecureBypassPattern("POST " + webhookPath)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -235,10 +252,15 @@ func (p Policy) check() error {
 		{"Retention", p.Retention},
 		{"OrderExpiry", p.OrderExpiry},
 		{"RefundWindow", p.RefundWindow},
+		{"ActionTimeout", p.ActionTimeout},
+		{"EventRetention", p.EventRetention},
 	} {
 		if f.d <= 0 {
 			return fmt.Errorf("web: Policy.%s is %s, and must be more than nothing", f.name, f.d)
 		}
+	}
+	if p.CompleterInterval < 0 {
+		return fmt.Errorf("web: Policy.CompleterInterval is %s, and must not be less than nothing", p.CompleterInterval)
 	}
 	return nil
 }

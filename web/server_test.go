@@ -30,6 +30,9 @@ func TestNewRefuses(t *testing.T) {
 		"a demo with real money": {func(c *web.Config) { c.Stripe = web.StripeLive }, "Demo"},
 		"no lease":               {func(c *web.Config) { c.Policy.Lease = 0 }, "Policy.Lease"},
 		"a negative retention":   {func(c *web.Config) { c.Policy.Retention = -time.Hour }, "Policy.Retention"},
+		"no action timeout":      {func(c *web.Config) { c.Policy.ActionTimeout = 0 }, "Policy.ActionTimeout"},
+		"no event retention":     {func(c *web.Config) { c.Policy.EventRetention = 0 }, "Policy.EventRetention"},
+		"a negative interval":    {func(c *web.Config) { c.Policy.CompleterInterval = -1 }, "Policy.CompleterInterval"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"payonce/checkout"
+	"payonce/checkout/stripepay"
 	"payonce/idempotency"
 	"payonce/web"
 )
@@ -34,13 +35,14 @@ var secret = []byte("0123456789abcdef0123456789abcdef")
 // fake is a Service whose answers a test chooses, and which remembers what it
 // was asked.
 type fake struct {
-	mu      sync.Mutex
-	writes  []any // OrderRequest, PaymentRequest, RefundRequest
-	offers  []checkout.Offer
-	orders  map[string]checkout.Order
-	methods []checkout.Method
-	answer  func() (idempotency.Response, error)
-	readErr error
+	mu       sync.Mutex
+	writes   []any // OrderRequest, PaymentRequest, RefundRequest
+	offers   []checkout.Offer
+	orders   map[string]checkout.Order
+	methods  []checkout.Method
+	answer   func() (idempotency.Response, error)
+	readErr  error
+	disputes []checkout.Dispute
 }
 
 func (f *fake) Catalogue(context.Context, string) ([]checkout.Offer, error) {
@@ -74,6 +76,29 @@ func (f *fake) Orders(context.Context, string) ([]checkout.Order, error) {
 		list = append(list, o)
 	}
 	return list, f.readErr
+}
+
+func (f *fake) OrdersOf(_ context.Context, accounts ...string) ([]checkout.Order, error) {
+	var list []checkout.Order
+	for _, o := range f.orders {
+		list = append(list, o)
+	}
+	return list, f.readErr
+}
+
+func (f *fake) OrderOfPayment(_ context.Context, _, payment string) (checkout.Order, error) {
+	for _, o := range f.orders {
+		for _, p := range o.Payments {
+			if p.ID == payment {
+				return o, f.readErr
+			}
+		}
+	}
+	return checkout.Order{}, checkout.ErrNotFound
+}
+
+func (f *fake) Disputes(context.Context, string, string) ([]checkout.Dispute, error) {
+	return f.disputes, f.readErr
 }
 
 func (f *fake) Methods() []checkout.Method { return f.methods }
@@ -140,14 +165,23 @@ type shop struct {
 var figures = web.Policy{
 	Wait: time.Second, Lease: time.Minute, ProviderTimeout: 15 * time.Second, ResendWindow: 15 * time.Minute,
 	Retention: 72 * time.Hour, OrderExpiry: 20 * time.Hour, RefundWindow: 336 * time.Hour,
+	ActionTimeout: 15 * time.Minute, EventRetention: 1080 * time.Hour, CompleterInterval: 5 * time.Second,
 }
 
 func config(service web.Service) web.Config {
 	return web.Config{
 		Service: service, SessionSecret: secret, PublicURL: publicURL, Stripe: web.StripeLocal, Demo: true, Policy: figures,
 		Facts:   []string{"PostgreSQL 17.6"},
+		Webhook: verify, Completes: true,
 		Charges: func(context.Context, string) (int, error) { return 1, nil },
 	}
+}
+
+// webhookSecret signs the deliveries of these tests.
+const webhookSecret = "whsec_0123456789abcdef0123456789abcdef"
+
+func verify(body []byte, signature string) (checkout.Event, error) {
+	return stripepay.Verify(body, signature, []string{webhookSecret}, time.Now())
 }
 
 // open starts a shop with a customer who has been on its front page.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -34,6 +35,11 @@ func (h *hook) verify(body []byte, signature string) (checkout.Event, error) {
 
 // register makes an endpoint at the local Stripe for as long as this shop runs,
 // through Stripe's own API. Two shops see each event twice, as in life.
+//
+// Endpoints of the same address are those of a shop that was killed: it listened
+// where this one does. Their secrets died with it, so that their deliveries
+// could only be refused, again and again. They go after the new one is there,
+// and no event falls between the two.
 func (h *hook) register(ctx context.Context, stripe *stripepay.Stripe, listener net.Addr, log *slog.Logger) (remove func(), err error) {
 	address := "http://" + reachable(listener) + webhookPath
 	endpoint, err := stripe.CreateEndpoint(ctx, address, "endpoint:"+rand.Text())
@@ -41,6 +47,10 @@ func (h *hook) register(ctx context.Context, stripe *stripepay.Stripe, listener 
 		return nil, fmt.Errorf("registering a webhook endpoint at the local Stripe: %w", err)
 	}
 	h.secrets.Store(&[]string{endpoint.Secret})
+	if err := removeOthers(ctx, stripe, address, endpoint.ID); err != nil {
+		// They cost deliveries that are refused, and nothing else.
+		log.Warn("removing the webhook endpoints of a shop that was killed", slog.Any("err", err))
+	}
 	return func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
@@ -48,6 +58,17 @@ func (h *hook) register(ctx context.Context, stripe *stripepay.Stripe, listener 
 			log.Warn("removing the webhook endpoint", slog.Any("err", err))
 		}
 	}, nil
+}
+
+// removeOthers removes the endpoints of an address but one.
+func removeOthers(ctx context.Context, stripe *stripepay.Stripe, address, keep string) error {
+	endpoints, err := stripe.Endpoints(ctx)
+	for _, e := range endpoints {
+		if e.URL == address && e.ID != keep {
+			err = errors.Join(err, stripe.DeleteEndpoint(ctx, e.ID))
+		}
+	}
+	return err
 }
 
 // reachable gives an address of this machine for a listener.

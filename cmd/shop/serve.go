@@ -125,12 +125,15 @@ func (c *serveCommand) open(ctx context.Context, back *backend, listener net.Add
 		Policy: web.Policy{
 			Wait: c.Wait, Lease: c.Lease, ProviderTimeout: c.ProviderTimeout, ResendWindow: c.ResendWindow,
 			Retention: c.Retention, OrderExpiry: c.OrderExpiry, RefundWindow: c.RefundWindow,
+			ActionTimeout: c.ActionTimeout, EventRetention: c.EventRetention, CompleterInterval: c.CompleterInterval,
 		},
-		Facts:   []string{"PostgreSQL " + back.version, "Stripe API " + stripesim.APIVersion},
-		Webhook: hook.verify,
-		Charges: stripe.Charges,
-		Ready:   func(ctx context.Context) error { return migrations.Check(ctx, back.pool) },
-		Log:     log,
+		Completes: c.CompleterInterval > 0,
+		Metrics:   newMetrics(service.Stuck, log),
+		Facts:     []string{"PostgreSQL " + back.version, "Stripe API " + stripesim.APIVersion},
+		Webhook:   hook.verify,
+		Charges:   stripe.Charges,
+		Ready:     func(ctx context.Context) error { return migrations.Check(ctx, back.pool) },
+		Log:       log,
 	})
 	if err != nil {
 		return nil, nil, err

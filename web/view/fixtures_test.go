@@ -120,6 +120,20 @@ func receipt(state view.ReceiptState) view.Receipt {
 	return m
 }
 
+func closed(late view.LateMoney) view.Closed {
+	m := view.Closed{
+		Frame: frame(view.OrdersSection), Order: order, Date: "14 November 2026, 10:42", Stamp: "2026-11-14T10:42:00Z", Late: late,
+	}
+	if late != view.NoLateMoney {
+		state := map[view.LateMoney]view.RefundState{
+			view.LateMoneyGoing: view.RefundPending, view.LateMoneyBack: view.RefundMade, view.LateMoneyHere: view.RefundFailed,
+		}[late]
+		m.Method, m.Payment, m.Charge = "Visa ending 4242", "pay_4QN8W1ZC6J", "ch_3QKz9mLkdIwHu7ix0001"
+		m.Refunds = []view.RefundRow{{Amount: "$49.00", Date: "14 November 2026", State: state}}
+	}
+	return m
+}
+
 func orders() view.Orders {
 	row := func(charged view.Charged, words, amount, next string) view.OrderRow {
 		return view.OrderRow{
@@ -170,6 +184,7 @@ func policy() view.Policy {
 	return view.Policy{
 		Frame:     frame(view.PolicySection),
 		Retention: "72 hours", Wait: "1 second", Lease: "60 seconds", ProviderTimeout: "15 seconds", ResendWindow: "15 minutes", OrderExpiry: "20 hours",
+		CompleterInterval: "5 seconds", ActionTimeout: "15 minutes", RefundWindow: "336 hours", EventRetention: "1080 hours",
 		Operations: []view.PolicyOperation{
 			{Operation: "POST /orders", Fields: "course", Shape: "local"},
 			{Operation: "POST /orders/{id}/payments", Fields: "payment_method", Shape: "remote"},

@@ -40,7 +40,20 @@ func TestEveryOrderPageAnswersWhetherTheCardWasCharged(t *testing.T) {
 		"receipt-refunding":           {"Your refund is being made.", "processing", "Refund on its way, $49.00"},
 		"receipt-part_refunded":       {"The course is yours.", "part", "Charged once, $19.00 refunded"},
 		"receipt-refunded":            {"The money goes back.", "refunded", "Refunded, $49.00"},
+		"receipt-refund-accepted":     {"Your refund is being made.", "processing", "Refund on its way, $49.00"},
+		"receipt-refund-undone":       {"The refund did not go through.", "yes", "Charged once. The refund did not go through"},
+		"receipt-refund-part":         {"The course is yours.", "part", "Charged once, $19.00 refunded"},
+		"receipt-dispute-open":        {"The course is yours.", "yes", "Charged once"},
+		"receipt-dispute-won":         {"The course is yours.", "yes", "Charged once"},
+		"receipt-dispute-lost":        {"The course is yours.", "refunded", "Charged once, given back by your bank"},
 		"closed":                      {"This order is closed.", "no", "Not charged"},
+		"closed-late-going":           {"This order is closed.", "processing", "Refund on its way, $49.00"},
+		"closed-late-back":            {"This order is closed.", "refunded", "Refunded, $49.00"},
+		"closed-late-here":            {"This order is closed.", "yes", "Charged once. The refund did not go through"},
+		"return-paid":                 {"It is paid.", "yes", "Charged once"},
+		"return-checking":             {"We are checking. Do not pay again.", "unknown", "Not known yet"},
+		"return-not_paid":             {"It is not paid.", "no", "Not charged"},
+		"return-refunded":             {"The money goes back.", "refunded", "Refunded"},
 	}
 	pages := map[string]*html.Node{}
 	for _, story := range stories() {
@@ -53,7 +66,7 @@ func TestEveryOrderPageAnswersWhetherTheCardWasCharged(t *testing.T) {
 	}
 	for name := range pages {
 		if _, ok := want[name]; !ok && !strings.HasSuffix(name, "-replayed") {
-			require.NotRegexp(t, "^(checkout|checking|receipt-[^f]|closed)", name, "a state whose answer is not checked")
+			require.NotRegexp(t, "^(checkout|checking|receipt-[^f]|closed|return)", name, "a state whose answer is not checked")
 		}
 	}
 }
@@ -136,6 +149,39 @@ func TestTheRefundFormSendsTheWholeAmount(t *testing.T) {
 		sent[attr(field, "name")] = attr(field, "value")
 	}
 	require.Equal(t, map[string]string{"idempotency_key": "01JDZ8REFUNDKEY", "amount": "4900"}, sent)
+}
+
+// TestAPartialRefundIsAFormOfItsOwn: in one form with the whole amount, the Enter key in the field of the part would press
+// the first button, and give back everything.
+func TestAPartialRefundIsAFormOfItsOwn(t *testing.T) {
+	t.Parallel()
+	m := receipt(view.Paid)
+	m.Refund.Part = "19.00"
+	forms := elements(parse(t, renderPage(t, view.ReceiptPage(m))), named("form"))
+	require.Len(t, forms, 2)
+	for i, amount := range []string{"amount", "amount_major"} {
+		var names []string
+		for _, field := range elements(forms[i], named("input")) {
+			names = append(names, attr(field, "name"))
+		}
+		require.ElementsMatch(t, []string{"idempotency_key", amount}, names)
+		require.Len(t, elements(forms[i], named("button")), 1)
+	}
+}
+
+func TestRefundsAreListedWithTheirState(t *testing.T) {
+	t.Parallel()
+	m := receipt(view.RefundInProgress)
+	m.RefundResend = nil
+	m.Refunds = []view.RefundRow{
+		{Amount: "$5.00", Date: "14 November 2026", State: view.RefundFailed},
+		{Amount: "$9.00", Date: "15 November 2026", State: view.RefundMade, Elsewhere: true},
+		{Amount: "$10.00", Date: "16 November 2026", State: view.RefundPending},
+	}
+	page := parse(t, renderPage(t, view.ReceiptPage(m)))
+	require.Contains(t, text(page), "14 November 2026 $5.00 did not go through 15 November 2026, made elsewhere $9.00 given back 16 November 2026 $10.00 on its way")
+	require.Empty(t, elements(page, named("form")), "what Stripe has accepted is not sent again")
+	require.Contains(t, text(page), "Stripe has accepted the refund of $49.00")
 }
 
 func TestProblemWordsCoverEveryCodeAndNameNoMoneyWhereNoneWasAsked(t *testing.T) {

@@ -13,6 +13,11 @@ type Policy struct {
 	ProviderTimeout string // how long one attempt may talk to Stripe: "15 seconds"
 	ResendWindow    string // how long an unknown payment is repeated rather than asked about: "15 minutes"
 	OrderExpiry     string // how long an order stays open: "20 hours"
+	// CompleterInterval is how often the shop looks for payments that nobody is left to finish: "5 seconds".
+	CompleterInterval string
+	ActionTimeout     string // how long a bank may wait for its buyer: "15 minutes"
+	RefundWindow      string // how long after paying a refund may be asked for: "14 days"
+	EventRetention    string // how long Stripe's events are remembered: "45 days"
 }
 
 // PolicyOperation is an operation that takes a key.
@@ -47,6 +52,7 @@ func (m Policy) exclusionFacts() []Fact {
 		Fact{Label: "A duplicate waits for the first answer up to", Value: m.Wait},
 		Fact{Label: "One attempt may talk to Stripe for", Value: m.ProviderTimeout},
 		Fact{Label: "A key whose owner died can be taken over after", Value: m.Lease},
+		Fact{Label: "What nobody is left to finish is looked for every", Value: m.CompleterInterval},
 	)
 }
 
@@ -54,7 +60,10 @@ func (m Policy) memoryFacts() []Fact {
 	return given(
 		Fact{Label: "A completed key is remembered for", Value: m.Retention},
 		Fact{Label: "A payment whose outcome is unknown is repeated, rather than asked about, for", Value: m.ResendWindow},
+		Fact{Label: "A bank may wait for its buyer for", Value: m.ActionTimeout},
 		Fact{Label: "An order can be paid for", Value: m.OrderExpiry},
+		Fact{Label: "After paying, a refund may be asked for within", Value: m.RefundWindow},
+		Fact{Label: "An event of Stripe’s is remembered for", Value: m.EventRetention},
 	)
 }
 

@@ -16,10 +16,21 @@ func (m Receipt) words() Words {
 			PartRefunded, "Charged once, " + m.Returned + " refunded", "The course is yours.",
 			m.Amount + " went from " + method + ", once. " + m.Returned + " of it goes back.",
 		}
+	case RefundUndone:
+		return Words{
+			ChargedOnce, "Charged once. The refund did not go through", "The refund did not go through.",
+			m.Amount + " was to go back to " + method + ", and came back to us. The course is closed, and this page says so until the money has gone back.",
+		}
 	case RefundedInWhole:
 		return Words{
 			Refunded, "Refunded, " + m.Returned, "The money goes back.",
 			m.Returned + " goes back to " + method + ". The course is closed; you can buy it again.",
+		}
+	}
+	if m.Dispute != nil && m.Dispute.State == DisputeLost {
+		return Words{
+			Refunded, "Charged once, given back by your bank", "The course is yours.",
+			m.Amount + " went from " + method + ", once, and your bank has taken it back.",
 		}
 	}
 	if m.AlreadyPaid {
@@ -61,4 +72,27 @@ func (m Receipt) facts() []Fact {
 		Fact{Label: "Payment", Value: m.Payment, Machine: true},
 		Fact{Label: "Charge", Value: m.Charge, Machine: true},
 	)
+}
+
+// refundFacts are the refunds, a row each.
+func refundFacts(refunds []RefundRow) []Fact {
+	var facts []Fact
+	for _, refund := range refunds {
+		label := refund.Date
+		if refund.Elsewhere {
+			label += ", made elsewhere"
+		}
+		facts = append(facts, Fact{Label: label, Value: refund.Amount + " " + refund.State.words()})
+	}
+	return facts
+}
+
+func (s RefundState) words() string {
+	switch s {
+	case RefundMade:
+		return "given back"
+	case RefundFailed:
+		return "did not go through"
+	}
+	return "on its way"
 }

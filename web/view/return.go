@@ -8,10 +8,11 @@ const (
 	ReturnPaid     ReturnState = "paid"
 	ReturnChecking ReturnState = "checking"
 	ReturnNotPaid  ReturnState = "not_paid"
+	ReturnRefunded ReturnState = "refunded"
 )
 
 // Return is the page for a buyer who comes back from the bank without a
-// session: it says whether the order is paid, and nothing else about it.
+// session: it says what became of the money, and nothing else about the order.
 type Return struct {
 	Frame Frame
 	State ReturnState
@@ -29,6 +30,11 @@ func (s ReturnState) words() returnWords {
 		return returnWords{
 			"It is paid.", "Your order is paid, once. Go back to the browser in which you ordered to read the course.",
 			ChargedOnce, "Charged once",
+		}
+	case ReturnRefunded:
+		return returnWords{
+			"The money goes back.", "Your order was charged once, and all of it goes back to the card it came from.",
+			Refunded, "Refunded",
 		}
 	case ReturnChecking:
 		return returnWords{

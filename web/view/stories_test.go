@@ -45,7 +45,7 @@ func stories() []story {
 		{"reading-first", view.ReadingPage(reading(1))},
 		{"reading-last", view.ReadingPage(reading(3))},
 		{"policy", view.PolicyPage(policy())},
-		{"closed", view.ClosedPage(view.Closed{Frame: frame(view.OrdersSection), Order: order, Date: "14 November 2026, 10:42", Stamp: "2026-11-14T10:42:00Z"})},
+		{"closed", view.ClosedPage(closed(view.NoLateMoney))},
 	}
 	all = append(all, story{"kit", view.ReadingPage(kit())})
 	for _, state := range []view.CourseState{view.CourseForSale, view.CourseFree, view.CourseOpen, view.CourseOwned} {
@@ -72,12 +72,34 @@ func stories() []story {
 		all = append(all, story{"receipt-" + string(state) + "-replayed", view.ReceiptPage(m)})
 	}
 	already, failed := receipt(view.Paid), receipt(view.Paid)
-	already.AlreadyPaid, failed.RefundFailed = true, true
+	already.AlreadyPaid, failed.RefundFailed = true, "$49.00"
+	accepted, undone, part := receipt(view.RefundInProgress), receipt(view.RefundUndone), receipt(view.RefundedInPart)
+	accepted.RefundResend, undone.LessonURL = nil, ""
+	part.Refund = &view.RefundForm{Payment: part.Payment, Minor: "3000", Amount: "$30.00", Key: "01JDZ8REFUNDKEY", Part: "19.00"}
+	part.Refunds = []view.RefundRow{
+		{Amount: "$5.00", Date: "14 November 2026", State: view.RefundFailed},
+		{Amount: "$9.00", Date: "15 November 2026", State: view.RefundMade},
+		{Amount: "$10.00", Date: "16 November 2026", State: view.RefundMade, Elsewhere: true},
+	}
 	all = append(
 		all,
 		story{"receipt-already-paid", view.ReceiptPage(already)},
 		story{"receipt-refund-failed", view.ReceiptPage(failed)},
+		story{"receipt-refund-accepted", view.ReceiptPage(accepted)},
+		story{"receipt-refund-undone", view.ReceiptPage(undone)},
+		story{"receipt-refund-part", view.ReceiptPage(part)},
 	)
+	for _, state := range []view.DisputeState{view.DisputeOpen, view.DisputeWon, view.DisputeLost} {
+		m := receipt(view.Paid)
+		m.Refund, m.Dispute = nil, &view.Dispute{State: state, Amount: "$49.00"}
+		all = append(all, story{"receipt-dispute-" + string(state), view.ReceiptPage(m)})
+	}
+	for _, late := range []view.LateMoney{view.LateMoneyGoing, view.LateMoneyBack, view.LateMoneyHere} {
+		all = append(all, story{"closed-late-" + string(late), view.ClosedPage(closed(late))})
+	}
+	for _, state := range []view.ReturnState{view.ReturnPaid, view.ReturnChecking, view.ReturnNotPaid, view.ReturnRefunded} {
+		all = append(all, story{"return-" + string(state), view.ReturnPage(view.Return{Frame: frame(view.NoSection), State: state})})
+	}
 	for _, code := range codes {
 		all = append(all, story{"problem-" + code, view.ProblemPage(problem(code))})
 	}
