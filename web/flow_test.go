@@ -49,7 +49,9 @@ func openReal(t *testing.T) *realShop {
 		Methods: append(checkout.TestMethods(), checkout.FaultMethods()...),
 	})
 	require.NoError(t, err)
-	server, err := web.New(config(service))
+	c := config(service)
+	c.Ledger = ledger
+	server, err := web.New(c)
 	require.NoError(t, err)
 	s := &realShop{shop: shop{t: t, server: server}, pool: pool, stripe: stripe}
 	s.cookie = s.newCustomer()

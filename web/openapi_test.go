@@ -36,6 +36,7 @@ var description = sync.OnceValues(func() (*openapi3.T, error) {
 		return nil, err
 	}
 	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.FileBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("text/event-stream", openapi3filter.FileBodyDecoder)
 	return doc, nil
 })
 

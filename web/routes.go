@@ -28,6 +28,8 @@ func (s *Server) route(e *echo.Echo) {
 	read("/courses/:slug/lessons/:n", s.lesson, s.anyAccount, ownAccount)
 	read("/orders", s.orders, s.anyAccount, ownAccount)
 	read("/orders/:id", s.order, s.anyAccount, ownAccount)
+	read(ledgerPath, s.ledger, s.anyAccount, ownAccount)
+	read(ledgerEventsPath, s.ledgerEvents, s.knownAccount)
 	read("/docs/idempotency", s.idempotencyPolicy, s.anyAccount)
 	read("/openapi.json", s.description, s.anyAccount)
 

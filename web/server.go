@@ -79,6 +79,9 @@ type Config struct {
 	// Service does the work. Required.
 	Service Service
 
+	// Ledger is what the pages read about keys. Required.
+	Ledger Ledger
+
 	// Account says who sends the request: the place of a team's own login. The
 	// account is the scope of every key, so it must be stable, 1 to 255 bytes of
 	// UTF-8, and no secret. ok is false for somebody who is not known, an error
@@ -154,6 +157,7 @@ type Server struct {
 	routes  []string
 	paths   map[string]bool
 	policy  policyView
+	watch   *ledgerWatch
 }
 
 // New checks the configuration and builds the shop. Every mistake in the
@@ -161,6 +165,9 @@ type Server struct {
 func New(cfg Config) (*Server, error) {
 	if cfg.Service == nil {
 		return nil, errors.New("web: Service is required")
+	}
+	if cfg.Ledger == nil {
+		return nil, errors.New("web: Ledger is required")
 	}
 	switch cfg.Stripe {
 	case StripeLocal, StripeTest, StripeLive:
@@ -195,6 +202,7 @@ func New(cfg Config) (*Server, error) {
 	}
 
 	s := &Server{cfg: cfg, origins: origins, policy: publish(cfg.Policy)}
+	s.watch = newLedgerWatch(s)
 	if cfg.Account == nil {
 		if s.session, err = newSession(cfg.SessionSecret, public.Scheme == "https"); err != nil {
 			return nil, err
@@ -221,6 +229,11 @@ func New(cfg Config) (*Server, error) {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// Close ends the pages that are kept up to date, which would hold up a shutdown
+// for as long as somebody watches: http.Server.RegisterOnShutdown is its place.
+// All other requests are answered as before.
+func (s *Server) Close() { s.watch.close() }
 
 // Routes lists what is served, such as "POST /orders/:id/payments", for whoever
 // describes or audits it.

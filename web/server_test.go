@@ -18,6 +18,7 @@ func TestNewRefuses(t *testing.T) {
 		says    string
 	}{
 		"no service":             {func(c *web.Config) { c.Service = nil }, "Service"},
+		"no ledger":              {func(c *web.Config) { c.Ledger = nil }, "Ledger"},
 		"no secret":              {func(c *web.Config) { c.SessionSecret = nil }, "SessionSecret"},
 		"a short secret":         {func(c *web.Config) { c.SessionSecret = secret[:31] }, "SessionSecret"},
 		"no address":             {func(c *web.Config) { c.PublicURL = "" }, "PublicURL"},
@@ -48,7 +49,7 @@ func TestNewRefuses(t *testing.T) {
 func TestNewFillsInWhatIsOptional(t *testing.T) {
 	t.Parallel()
 	server, err := web.New(web.Config{
-		Service: &fake{}, SessionSecret: secret, PublicURL: "https://shop.test/", Stripe: web.StripeLive, Policy: figures,
+		Service: &fake{}, Ledger: noKeys{}, SessionSecret: secret, PublicURL: "https://shop.test/", Stripe: web.StripeLive, Policy: figures,
 	})
 	require.NoError(t, err)
 	require.Contains(t, server.Routes(), "POST /orders/:id/payments")

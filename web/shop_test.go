@@ -170,7 +170,7 @@ var figures = web.Policy{
 
 func config(service web.Service) web.Config {
 	return web.Config{
-		Service: service, SessionSecret: secret, PublicURL: publicURL, Stripe: web.StripeLocal, Demo: true, Policy: figures,
+		Service: service, Ledger: noKeys{}, SessionSecret: secret, PublicURL: publicURL, Stripe: web.StripeLocal, Demo: true, Policy: figures,
 		Facts:   []string{"PostgreSQL 17.6"},
 		Webhook: verify, Completes: true,
 		Charges: func(context.Context, string) (int, error) { return 1, nil },

@@ -68,6 +68,7 @@ func (c *serveCommand) Run(ctx context.Context, to streams) error {
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
+	server.RegisterOnShutdown(shop.Close)
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(listener) }()
 	if metrics != nil {
@@ -121,7 +122,7 @@ func (c *serveCommand) open(ctx context.Context, back *backend, listener net.Add
 		mode = web.StripeTest
 	}
 	shop, err := web.New(web.Config{
-		Service: service, SessionSecret: back.sessionSecret, PublicURL: c.PublicURL, Stripe: mode, Demo: c.demo(),
+		Service: service, Ledger: ledger, SessionSecret: back.sessionSecret, PublicURL: c.PublicURL, Stripe: mode, Demo: c.demo(),
 		Policy: web.Policy{
 			Wait: c.Wait, Lease: c.Lease, ProviderTimeout: c.ProviderTimeout, ResendWindow: c.ResendWindow,
 			Retention: c.Retention, OrderExpiry: c.OrderExpiry, RefundWindow: c.RefundWindow,

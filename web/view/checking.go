@@ -32,6 +32,8 @@ type Checking struct {
 	// Age is how long ago the payment was made: after two minutes the script hands it over.
 	Age    time.Duration
 	Script Script
+	// Happened, where set, draws the life of the payment's key so far.
+	Happened *WhatHappened
 }
 
 // Moment is one line of the trail.

@@ -34,6 +34,8 @@ type Checkout struct {
 	Script   Script
 	// Try, where set, offers the panel "Try to break it".
 	Try *Try
+	// Happened, where set, draws the life of the last attempt's key.
+	Happened *WhatHappened
 }
 
 var outcomeCopy = map[Outcome]struct {

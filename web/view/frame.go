@@ -8,6 +8,7 @@ const (
 	NoSection      Section = ""
 	CoursesSection Section = "courses"
 	OrdersSection  Section = "orders"
+	LedgerSection  Section = "ledger"
 	PolicySection  Section = "policy"
 )
 
@@ -35,5 +36,6 @@ type headerLink struct {
 var headerLinks = []headerLink{
 	{CoursesSection, "/", "Courses"},
 	{OrdersSection, "/orders", "Orders"},
+	{LedgerSection, "/ledger", "Ledger"},
 	{PolicySection, "/docs/idempotency", "Policy"},
 }

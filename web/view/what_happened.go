@@ -6,6 +6,9 @@ package view
 type WhatHappened struct {
 	Noun   string // what was asked for: "payment", "refund", "order"
 	Owners []KeyOwner
+	// Settled, where set, says that somebody else than an owner learned the outcome and recorded it: a webhook, or a
+	// question to Stripe.
+	Settled *KeySettled
 	// Replays are in the order in which they arrived.
 	Replays []KeyReplay
 	// MoreReplays says that the history keeps no more replays than these: there may have been others.
@@ -35,8 +38,13 @@ type KeyOwner struct {
 	Status      int      // with EndRecorded
 	// Charged says that the answer it recorded is a charge.
 	Charged bool
-	// Elsewhere says that somebody else learned the outcome and recorded it: a webhook, or a question to Stripe.
-	Elsewhere bool
+}
+
+// KeySettled is an answer that no owner recorded.
+type KeySettled struct {
+	At      float64
+	Status  int
+	Charged bool
 }
 
 // KeyPoint is a recovery point that was stored.
@@ -85,13 +93,13 @@ func (m WhatHappened) lost(i int) bool {
 
 // local is true for an owner that claimed, worked and recorded in one transaction.
 func (o KeyOwner) local() bool {
-	return o.End == EndRecorded && !o.Elsewhere && o.RecordBegan != nil && *o.RecordBegan <= o.Claimed
+	return o.End == EndRecorded && o.RecordBegan != nil && *o.RecordBegan <= o.Claimed
 }
 
 // lastSign is the last moment at which the owner is known to have been there.
 func (o KeyOwner) lastSign() float64 {
 	switch {
-	case o.End != NoEnd && !o.Elsewhere:
+	case o.End != NoEnd:
 		return o.Ended
 	case len(o.Points) > 0:
 		return o.Points[len(o.Points)-1].At
@@ -119,9 +127,9 @@ func (o KeyOwner) call() (from, to float64, known bool) {
 		return 0, 0, false
 	}
 	switch {
-	case o.RecordBegan != nil && !o.Elsewhere:
+	case o.RecordBegan != nil:
 		return *o.Granted, *o.RecordBegan, true
-	case o.End == NoEnd || o.Elsewhere:
+	case o.End == NoEnd:
 		return *o.Granted, o.lastSign(), true
 	}
 	return 0, 0, false
@@ -129,6 +137,9 @@ func (o KeyOwner) call() (from, to float64, known bool) {
 
 // answered is when the answer was recorded, if it was.
 func (m WhatHappened) answered() (float64, bool) {
+	if m.Settled != nil {
+		return m.Settled.At, true
+	}
 	o := m.last()
 	return o.Ended, o.End == EndRecorded
 }

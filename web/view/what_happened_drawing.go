@@ -12,7 +12,7 @@ func (m WhatHappened) drawing() Swimlane {
 	clock := m.clock()
 	d := Swimlane{First: "Copy", Last: "Answer", Scale: NewScale(clock.of(m.horizon()), clock.unit)}
 	over := clock.spell(m.horizon())
-	if len(m.Owners) == 1 && !m.Owners[0].Elsewhere {
+	if m.simple() {
 		d.Caption = several(1+len(m.Replays), "copy", "copies") + " of one " + m.Noun + " over " + over
 		d.Lanes = append([]Lane{m.ownerLane(0, "1", clock)}, m.copyLanes(clock)...)
 	} else {
@@ -20,9 +20,9 @@ func (m WhatHappened) drawing() Swimlane {
 		d.Caption = several(len(m.Owners), "owner", "owners") + " of one key over " + over
 		for i, o := range m.Owners {
 			d.Lanes = append(d.Lanes, m.ownerLane(i, o.Name, clock))
-			if o.Elsewhere {
-				d.Lanes = append(d.Lanes, elsewhereLane(o, clock))
-			}
+		}
+		if m.Settled != nil {
+			d.Lanes = append(d.Lanes, settledLane(*m.Settled, clock))
 		}
 		if len(m.Replays) > 0 {
 			d.Lanes = append(d.Lanes, m.restLane("client", m.Replays, clock))
@@ -34,6 +34,9 @@ func (m WhatHappened) drawing() Swimlane {
 	return d
 }
 
+// simple is true for a key that one owner saw through, or is seeing through.
+func (m WhatHappened) simple() bool { return len(m.Owners) == 1 && m.Settled == nil }
+
 // horizon is where the drawing ends. A replay that came long after the answer would press everything else together: it
 // is told in words.
 func (m WhatHappened) horizon() float64 {
@@ -43,6 +46,9 @@ func (m WhatHappened) horizon() float64 {
 		if lapse, drawn := m.lapse(i); drawn {
 			end = max(end, lapse)
 		}
+	}
+	if m.Settled != nil {
+		end = max(end, m.Settled.At)
 	}
 	horizon := end
 	waited, later := m.together()
@@ -61,13 +67,8 @@ func (m WhatHappened) horizon() float64 {
 // takeover before that time proves only that it was over by then.
 func (m WhatHappened) lapse(i int) (at float64, drawn bool) {
 	o := m.Owners[i]
-	if o.Lease == nil || (o.End != NoEnd && o.End != EndUnknown && !o.Elsewhere) {
-		return 0, false
-	}
-	if i+1 < len(m.Owners) && m.Owners[i+1].Claimed < *o.Lease {
-		return 0, false
-	}
-	if o.Elsewhere && o.Ended < *o.Lease {
+	next, followed := m.follows(i)
+	if !o.leaves() || followed && next < *o.Lease {
 		return 0, false
 	}
 	return *o.Lease, true
@@ -75,17 +76,23 @@ func (m WhatHappened) lapse(i int) (at float64, drawn bool) {
 
 // leased is how far the line of a lease goes.
 func (m WhatHappened) leased(i int) (to float64, drawn bool) {
-	o := m.Owners[i]
 	if at, known := m.lapse(i); known {
 		return at, true
 	}
+	next, followed := m.follows(i)
+	return next, followed && m.Owners[i].leaves()
+}
+
+// leaves is true for an owner that left its lease to run down.
+func (o KeyOwner) leaves() bool { return o.Lease != nil && (o.End == NoEnd || o.End == EndUnknown) }
+
+// follows is when somebody else went on after an owner, if anybody did.
+func (m WhatHappened) follows(i int) (at float64, followed bool) {
 	switch {
-	case o.Lease == nil || (o.End != NoEnd && o.End != EndUnknown && !o.Elsewhere):
-		return 0, false
-	case o.Elsewhere:
-		return o.Ended, true
 	case i+1 < len(m.Owners):
 		return m.Owners[i+1].start(), true
+	case m.Settled != nil:
+		return m.Settled.At, true
 	}
 	return 0, false
 }
@@ -94,7 +101,7 @@ func (m WhatHappened) leased(i int) (to float64, drawn bool) {
 func (m WhatHappened) ownerLane(i int, name string, clock clock) Lane {
 	o := m.Owners[i]
 	c := clock.of
-	lane := Lane{Name: name, Winner: o.End == EndRecorded && !o.Elsewhere}
+	lane := Lane{Name: name, Winner: o.End == EndRecorded}
 	add := func(kind ShapeKind, from, to float64) {
 		lane.Shapes = append(lane.Shapes, Shape{Kind: kind, From: c(from), To: c(to)})
 	}
@@ -128,18 +135,18 @@ func (m WhatHappened) ownerLane(i int, name string, clock clock) Lane {
 			}
 		}
 		switch {
-		case o.Elsewhere || o.End == NoEnd:
+		case o.End == NoEnd:
 		case o.RecordBegan != nil:
 			add(Insert, *o.RecordBegan, o.Ended)
 		default:
 			add(Commit, o.Ended, o.Ended)
 		}
 		label(o.start(), map[KeyOrigin]string{ClaimedFresh: "claim", ClaimRetaken: "tries again", ClaimedOver: "takes over"}[o.Origin], "start")
-		if o.Charged && o.RecordBegan != nil && !o.Elsewhere {
+		if o.Charged && o.RecordBegan != nil {
 			add(Charge, *o.RecordBegan, *o.RecordBegan)
 			label(*o.RecordBegan, "charged", "end")
 		}
-		if o.End == EndRecorded && o.RecordBegan != nil && !o.Elsewhere {
+		if o.End == EndRecorded && o.RecordBegan != nil {
 			label(*o.RecordBegan, "record", "start")
 		}
 		if o.End == EndUnknown {
@@ -161,16 +168,16 @@ func (m WhatHappened) ownerLane(i int, name string, clock clock) Lane {
 	return lane
 }
 
-// elsewhereLane is whoever learned the outcome in the owner's place.
-func elsewhereLane(o KeyOwner, clock clock) Lane {
+// settledLane is whoever learned the outcome in the owner's place.
+func settledLane(o KeySettled, clock clock) Lane {
 	lane := Lane{
 		Name: "event", Winner: true, Outcome: strconv.Itoa(o.Status),
-		Spoken: "Learned from elsewhere, by a webhook or a question to Stripe: recorded at " + clock.spell(o.Ended),
-		Shapes: []Shape{{Kind: Commit, From: clock.of(o.Ended)}},
-		Labels: []LaneLabel{{At: clock.of(o.Ended), Text: "record", Anchor: "end"}},
+		Spoken: "Learned from elsewhere, by a webhook or a question to Stripe: recorded at " + clock.spell(o.At),
+		Shapes: []Shape{{Kind: Commit, From: clock.of(o.At)}},
+		Labels: []LaneLabel{{At: clock.of(o.At), Text: "record", Anchor: "end"}},
 	}
 	if o.Charged {
-		lane.Shapes = append(lane.Shapes, Shape{Kind: Charge, From: clock.of(o.Ended)})
+		lane.Shapes = append(lane.Shapes, Shape{Kind: Charge, From: clock.of(o.At)})
 		lane.Labels[0].Text = "charged, record"
 		lane.Spoken += ", charged"
 	}
@@ -181,7 +188,7 @@ func elsewhereLane(o KeyOwner, clock clock) Lane {
 func (m WhatHappened) outcome(i int) (text string, wrong bool) {
 	o := m.Owners[i]
 	switch {
-	case o.Elsewhere, o.End == EndUnknown:
+	case o.End == EndUnknown:
 		return "unknown", true
 	case o.End == EndRecorded:
 		return strconv.Itoa(o.Status), false
@@ -189,6 +196,8 @@ func (m WhatHappened) outcome(i int) (text string, wrong bool) {
 		return "retryable", false
 	case m.lost(i):
 		return "killed", true
+	case m.Settled != nil:
+		return "no end", true
 	}
 	return "at work", false
 }
@@ -256,10 +265,14 @@ func (m WhatHappened) restLane(name string, replays []KeyReplay, clock clock) La
 }
 
 func (m WhatHappened) replayOutcome() string {
-	if o := m.last(); o.Status != 0 {
-		return strconv.Itoa(o.Status) + " replay"
+	status := m.last().Status
+	if m.Settled != nil {
+		status = m.Settled.Status
 	}
-	return "replay"
+	if status == 0 {
+		return "replay"
+	}
+	return strconv.Itoa(status) + " replay"
 }
 
 func compare(a, b float64) int {

@@ -8,7 +8,7 @@ import (
 
 // text tells in words what the drawing shows.
 func (m WhatHappened) text() string {
-	if len(m.Owners) == 1 && !m.Owners[0].Elsewhere {
+	if m.simple() {
 		return m.copiesText()
 	}
 	return m.ownersText()
@@ -96,6 +96,9 @@ func (m WhatHappened) ownersText() string {
 		}
 		b.WriteString(m.endText(i))
 	}
+	if m.Settled != nil {
+		b.WriteString(" A webhook, or a question to Stripe, brought the outcome, and the answer was recorded.")
+	}
 	switch n := len(m.Replays); {
 	case n == 1:
 		b.WriteString(" One more copy was given the same answer, byte for byte.")
@@ -112,8 +115,6 @@ func (m WhatHappened) endText(i int) string {
 		asked = ", asked Stripe what had become of it"
 	}
 	switch {
-	case o.Elsewhere:
-		return asked + ", but learned no outcome. A webhook, or a question to Stripe, brought it, and the answer was recorded."
 	case o.local():
 		return ", did the work and recorded the answer, in one transaction."
 	case o.End == EndRecorded && o.Charged && i > 0:
@@ -125,7 +126,7 @@ func (m WhatHappened) endText(i int) string {
 	case o.End == EndReleased:
 		return asked + ", which took nothing: the key was free to be tried again."
 	case o.End == EndUnknown:
-		return asked + ", but learned no outcome, and gave the key up to whoever comes next."
+		return asked + ", but learned no outcome."
 	case m.lost(i):
 		return ", and wrote no end: it was killed, or cut off."
 	}
@@ -146,98 +147,6 @@ func (m WhatHappened) within(waited []KeyReplay) (ms float64, known bool) {
 		from, to = min(from, *r.Arrived), max(to, *r.Arrived)
 	}
 	return to - from, true
-}
-
-// Sum is a figure below a drawing, with its label above it and what it covers behind it.
-type Sum struct{ Label, Figure, Text string }
-
-// sums are what claim, call, record and replays cost, of the last owner that is known to have done them.
-func (m WhatHappened) sums() []Sum {
-	o := m.last()
-	label := func(phase string) string {
-		if len(m.Owners) == 1 {
-			return phase
-		}
-		return phase + ", attempt " + strconv.Itoa(o.Attempt)
-	}
-	var sums []Sum
-	switch {
-	case o.local():
-		sums = append(sums, Sum{"Claim and record", length(o.Ended - o.start()), "one transaction: the key, the " + m.Noun + " and the answer"})
-	case o.Granted != nil:
-		sums = append(sums, Sum{label("Claim"), length(*o.Granted - o.start()), "one transaction: the key, and the " + m.Noun + " as pending"})
-		if o.RecordBegan != nil && !o.Elsewhere {
-			sums = append(
-				sums,
-				Sum{label("Call"), length(*o.RecordBegan - *o.Granted), "no transaction, no connection held" + m.callDetail(o)},
-				Sum{label(m.lastPhase()), length(o.Ended - *o.RecordBegan), m.recordDetail(o)},
-			)
-		}
-	}
-	if o.End == EndRecorded {
-		sums = append(sums, m.replaySum(o))
-	}
-	return sums
-}
-
-func (m WhatHappened) lastPhase() string {
-	if m.last().End == EndRecorded {
-		return "Record"
-	}
-	return "Giving up"
-}
-
-func (m WhatHappened) callDetail(o KeyOwner) string {
-	var parts []string
-	for _, p := range o.Points {
-		if p.Name == "intent_created" {
-			parts = append(parts, "intent created at "+length(p.At))
-		}
-	}
-	if o.Charged {
-		parts = append(parts, "the charge known at "+length(*o.RecordBegan))
-	}
-	return suffix("; ", strings.Join(parts, ", "))
-}
-
-func (m WhatHappened) recordDetail(o KeyOwner) string {
-	switch {
-	case o.End == EndReleased:
-		return "one transaction: the key is free, and so is the order"
-	case o.End == EndUnknown:
-		return "one transaction: the lease is shortened, the key stays in progress"
-	case o.Charged && m.Noun == "payment":
-		return "one transaction, up to its COMMIT: payment, order, enrolment and the answer"
-	case o.Status >= 400:
-		return "one transaction, up to its COMMIT: the " + m.Noun + ", the next key and the answer"
-	}
-	return "one transaction, up to its COMMIT: the " + m.Noun + " and the answer"
-}
-
-func (m WhatHappened) replaySum(o KeyOwner) Sum {
-	n := strconv.Itoa(len(m.Replays))
-	if m.MoreReplays {
-		n += " or more"
-	}
-	sum := Sum{Label: "Replays", Figure: n}
-	if len(m.Replays) == 0 {
-		sum.Text = "the answer is kept, to be given again byte for byte"
-		return sum
-	}
-	last := m.Replays[0].At
-	for _, r := range m.Replays {
-		last = max(last, r.At)
-	}
-	sum.Text = "the same answer"
-	if m.Bytes > 0 {
-		sum.Text = "the same " + strconv.Itoa(m.Bytes) + " bytes"
-	}
-	if after := last - o.Ended; after > 0 && len(m.Replays) == 1 {
-		sum.Text += ", " + length(after) + " after the record"
-	} else if after > 0 {
-		sum.Text += ", the last one " + length(after) + " after the record"
-	}
-	return sum
 }
 
 // legend explains the shapes that the drawing has, and no others.
@@ -293,11 +202,10 @@ func (m WhatHappened) spokenOwner(i int, clock clock) string {
 			say("intent created at " + clock.spell(p.At))
 		}
 	}
-	if o.Charged && o.RecordBegan != nil && !o.Elsewhere {
+	if o.Charged && o.RecordBegan != nil {
 		say("charge known at " + clock.spell(*o.RecordBegan))
 	}
 	switch {
-	case o.Elsewhere:
 	case o.End == EndRecorded && o.local():
 		say("answered " + strconv.Itoa(o.Status))
 	case o.End == EndRecorded && o.RecordBegan != nil:
