@@ -19,14 +19,19 @@ func (s *Server) orderPage(c echo.Context, o checkout.Order) error {
 		if err != nil {
 			return err
 		}
+		m.Happened = s.whatHappened(c, o)
 		return s.sendPage(c, http.StatusOK, view.ReceiptPage(m))
 	case checkout.OrderExpired:
 		return s.sendPage(c, http.StatusOK, view.ClosedPage(s.closed(o)))
 	}
 	if _, taken := o.Slot(); taken || o.Closing {
-		return s.sendPage(c, http.StatusOK, view.CheckingPage(s.checking(c, o)))
+		m := s.checking(c, o)
+		m.Happened = s.whatHappened(c, o)
+		return s.sendPage(c, http.StatusOK, view.CheckingPage(m))
 	}
-	return s.sendPage(c, http.StatusOK, view.CheckoutPage(s.checkout(c, o)))
+	m := s.checkout(c, o)
+	m.Happened = s.whatHappened(c, o)
+	return s.sendPage(c, http.StatusOK, view.CheckoutPage(m))
 }
 
 func summary(o checkout.Order) view.OrderSummary {
