@@ -140,6 +140,7 @@ func TestTakeover(t *testing.T) {
 		d.lapse("k")
 		_, err := l.GiveUp(t.Context(), c, "called")
 		require.NoError(t, err)
+		require.True(t, ask[bool](d, `SELECT lease_until < clock_timestamp() FROM idempotency_keys`))
 		require.Equal(t, TakenOver, mustClaim(t, l, purchase("k", 4900)).Origin)
 	})
 }
