@@ -7,7 +7,7 @@ SHOP    := $(BUILD)/shop
 SOURCES := $(shell git ls-files '*.go' 2>/dev/null | grep -v '_templ\.go$$')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check generate bench mutants
+.PHONY: help run test check generate bench mutants vuln
 
 help: ## what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -37,3 +37,6 @@ bench: ## speed, as ratios against a floor measured in the same run
 
 mutants: ## break each guarantee in a copy of the tree; a survivor is an error
 	$(GO) test -tags mutants -count=1 -timeout 60m -run '^TestMutants$$' ./e2e
+
+vuln: ## known vulnerabilities; needs to reach the vulnerability database
+	@$(GO) tool govulncheck ./... || { echo "govulncheck found something, or could not reach the vulnerability database (see above)"; exit 1; }
