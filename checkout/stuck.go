@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,6 +41,13 @@ func (s *Service) Stuck(ctx context.Context) ([]Stuck, error) {
 			UNION ALL
 			SELECT 'refund', id, account, order_id, 'it is still pending', updated_at FROM refunds
 			 WHERE status = 'pending' AND asks >= $4
+			UNION ALL
+			SELECT 'refund', r.id, r.account, r.order_id, 'it failed, and its order is closed: the money is still here', r.updated_at
+			  FROM refunds r
+			  JOIN payments p ON p.account = r.account AND p.id = r.payment_id AND p.refunded < p.amount
+			  JOIN orders o ON o.account = r.account AND o.id = r.order_id AND o.status IN ('refunded', 'expired')
+			 WHERE r.status = 'failed' AND NOT EXISTS (
+				SELECT 1 FROM refunds x WHERE x.account = r.account AND x.payment_id = r.payment_id AND x.status = 'pending')
 			UNION ALL
 			SELECT 'order', id, account, id, 'it could not be closed', expires_at FROM orders
 			 WHERE status = 'open' AND expires_at < clock_timestamp() AND asks >= $5
@@ -98,42 +104,4 @@ func (s *Service) askAgain(ctx context.Context, stuck Stuck) error {
 		return err
 	}
 	return nil
-}
-
-// ReturnState is the short answer on the way back from the bank: paid, checking
-// or not_paid, and nothing else about the order.
-type ReturnState string
-
-// The states of the way back.
-const (
-	ReturnPaid     ReturnState = "paid"
-	ReturnChecking ReturnState = "checking"
-	ReturnNotPaid  ReturnState = "not_paid"
-)
-
-// Returned asks and settles for a buyer who comes back from the bank without a
-// session, whom the order's token lets see the short answer. It never cancels.
-// It returns ErrNotFound if the token is not the order's.
-func (s *Service) Returned(ctx context.Context, order, token string) (ReturnState, error) {
-	if !ourID.MatchString(order) || len(token) > 64 || strings.ContainsRune(token, 0) {
-		return "", ErrNotFound
-	}
-	var account string
-	err := found(s.pool.QueryRow(ctx, `SELECT account FROM orders WHERE id = $1 AND token = $2`, order, token).Scan(&account))
-	if err != nil {
-		return "", err
-	}
-	if err := s.Ask(ctx, account, order); err != nil && !errors.Is(err, ErrOutcomeUnknown) {
-		return "", err
-	}
-	v, err := s.look(ctx, account, order)
-	switch {
-	case err != nil:
-		return "", err
-	case v.order.Status == OrderPaid:
-		return ReturnPaid, nil
-	case v.payment.Status.holdsSlot():
-		return ReturnChecking, nil
-	}
-	return ReturnNotPaid, nil
 }
