@@ -98,7 +98,8 @@ func outcome(p checkout.Payment, code string) view.Outcome {
 func (s *Server) checking(c echo.Context, o checkout.Order) view.Checking {
 	m := view.Checking{
 		Frame: s.frame(view.OrdersSection), Order: summary(o), State: view.Closing, Replayed: replayed(c), Script: s.script(),
-		Trail: []view.Moment{at(o.CreatedAt, "The order was placed.")},
+		Asking: s.cfg.Completes,
+		Trail:  []view.Moment{at(o.CreatedAt, "The order was placed.")},
 	}
 	now := "The order is being closed."
 	if p, taken := o.Slot(); taken {
@@ -107,6 +108,9 @@ func (s *Server) checking(c echo.Context, o checkout.Order) view.Checking {
 		switch p.Status {
 		case checkout.PaymentRequiresAction:
 			m.State, m.BankURL, m.CanCancel = view.RequiresAction, p.NextAction, true
+			if s.cfg.Completes {
+				m.GivenUp = span(s.cfg.Policy.ActionTimeout)
+			}
 			now = "The bank waits for you to confirm."
 		case checkout.PaymentProcessing:
 			m.State = view.Processing

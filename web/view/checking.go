@@ -25,8 +25,12 @@ type Checking struct {
 	BankURL string   // with RequiresAction: the bank's page
 	// CanCancel, with RequiresAction, offers to give this payment up so that another card can be used.
 	CanCancel bool
+	// Asking says that the shop itself keeps asking, also when the buyer is away: only then may the page promise it.
+	Asking bool
+	// GivenUp, where set with RequiresAction, is how long the bank may wait before the shop gives the payment up: "15 minutes".
+	GivenUp string
 	// Resend, where set, offers to send this same payment again: the same key and method, so that a lapsed claim is taken
-	// over and its outcome found. Nil where something else already asks.
+	// over and its outcome found. With Asking it is for a buyer who does not want to wait.
 	Resend   *Resend
 	Replayed bool
 	// Age is how long ago the payment was made: after two minutes the script hands it over.

@@ -92,7 +92,7 @@ func checking(state view.CheckingState) view.Checking {
 		},
 	}
 	if state == view.RequiresAction {
-		m.BankURL = "http://127.0.0.1:12111/3ds/pi_1"
+		m.BankURL, m.CanCancel, m.GivenUp = "http://127.0.0.1:12111/3ds/pi_1", true, "15 minutes"
 	}
 	return m
 }

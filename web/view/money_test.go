@@ -28,6 +28,7 @@ func TestEveryOrderPageAnswersWhetherTheCardWasCharged(t *testing.T) {
 		"checkout-provider_refused":   {"Stripe did not accept our request. Nothing was charged.", "no", "Not charged"},
 		"checking-unknown":            {"We are checking. Do not pay again.", "unknown", "Not known yet"},
 		"checking-unknown-resend":     {"We are checking. Do not pay again.", "unknown", "Not known yet"},
+		"checking-unknown-asking":     {"We are checking. Do not pay again.", "unknown", "Not known yet"},
 		"checking-in_progress-resend": {"This payment is already on its way. Do not pay again.", "unknown", "Not known yet"},
 		"checking-in_progress":        {"This payment is already on its way. Do not pay again.", "unknown", "Not known yet"},
 		"checking-processing":         {"Your payment is on its way.", "processing", "On its way, not settled yet"},
@@ -107,12 +108,41 @@ func TestAnUnknownOutcomeOffersNothingButTheSamePayment(t *testing.T) {
 		sent[attr(field, "name")] = attr(field, "value")
 	}
 	require.Equal(t, map[string]string{"idempotency_key": "the-same-key", "payment_method": "pm_sim_reply_lost"}, sent)
-	require.NotContains(t, text(root), "We keep asking", "nobody asks while the buyer is offered to")
+	require.NotContains(t, text(root), "We keep asking", "nobody does")
+	require.Equal(t, "Send this same payment again", text(only(t, elements(root, mainButton))))
 
 	m.Resend = nil
 	root = parse(t, renderPage(t, view.CheckingPage(m)))
 	require.Empty(t, elements(root, named("form")))
-	require.Contains(t, text(root), "We keep asking until we know.")
+	require.NotContains(t, text(root), "We keep asking", "nobody does")
+}
+
+// mainButton holds for what the page asks its reader to press first.
+func mainButton(n *html.Node) bool {
+	_, off := lookup(n, "disabled")
+	return hasClass(n, "button") && !hasClass(n, "button-plain") && !off
+}
+
+func TestAShopThatKeepsAskingSaysSoAndAsksTheBuyerForNothing(t *testing.T) {
+	t.Parallel()
+	m := checking(view.OutcomeUnknown)
+	m.Asking, m.Resend = true, &view.Resend{Key: "the-same-key", Method: "pm_sim_reply_lost"}
+	root := parse(t, renderPage(t, view.CheckingPage(m)))
+	require.Contains(t, text(root), "We keep asking until we know. You need not do anything, and you may close this page.")
+	require.Len(t, elements(root, named("form")), 1, "for a buyer who does not want to wait")
+	require.Empty(t, elements(root, mainButton))
+}
+
+func TestTheBanksQuestionLeadsToTheBankAndCanBeGivenUp(t *testing.T) {
+	t.Parallel()
+	m := checking(view.RequiresAction)
+	m.CanCancel, m.GivenUp = true, "15 minutes"
+	root := parse(t, renderPage(t, view.CheckingPage(m)))
+	require.Equal(t, m.BankURL, attr(only(t, elements(root, mainButton)), "href"))
+	form := only(t, elements(root, named("form")))
+	require.Equal(t, "/payments/"+m.Payment+"/cancel", attr(form, "action"))
+	require.Empty(t, elements(form, named("input")), "it needs no key, and reads no field")
+	require.Contains(t, text(root), "If you do not answer, this payment is given up after 15 minutes, and nothing is charged.")
 }
 
 func TestAStateThatIsNotKnownDoesNoHarm(t *testing.T) {

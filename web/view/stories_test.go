@@ -63,7 +63,9 @@ func stories() []story {
 	resend := checking(view.OutcomeUnknown)
 	resend.Resend = &view.Resend{Key: paymentKey, Method: "pm_sim_reply_lost"}
 	all = append(all, story{"checking-unknown-resend", view.CheckingPage(resend)})
-	resend.State = view.InProgress
+	resend.Asking = true
+	all = append(all, story{"checking-unknown-asking", view.CheckingPage(resend)})
+	resend.State, resend.Asking = view.InProgress, false
 	all = append(all, story{"checking-in_progress-resend", view.CheckingPage(resend)})
 	for _, state := range []view.ReceiptState{view.Paid, view.TakenFree, view.RefundInProgress, view.RefundedInPart, view.RefundedInWhole} {
 		m := receipt(state)
