@@ -64,6 +64,11 @@ const (
 // place leaves out the labels that would run into another one, and marks those wide that would do so on a phone. What
 // says more comes first: the charge, then how a claim began and ended, then the rest.
 func place(labels []LaneLabel, scale Scale) []LaneLabel {
+	for i, l := range labels {
+		if l.Anchor == "middle" {
+			labels[i].Anchor = anchor(scale.clamp(l.At) / scale.Total)
+		}
+	}
 	order := make([]int, len(labels))
 	for i := range order {
 		order[i] = i
@@ -86,6 +91,17 @@ func place(labels []LaneLabel, scale Scale) []LaneLabel {
 		}
 	}
 	return placed
+}
+
+// anchor keeps a label inside its lane.
+func anchor(x float64) string {
+	switch {
+	case x < .08:
+		return "start"
+	case x > .92:
+		return "end"
+	}
+	return "middle"
 }
 
 func weight(label string) int {

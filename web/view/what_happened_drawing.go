@@ -197,7 +197,7 @@ func (m WhatHappened) outcome(i int) (text string, wrong bool) {
 	case m.lost(i):
 		return "killed", true
 	case m.Settled != nil:
-		return "no end", true
+		return "no end", false
 	}
 	return "at work", false
 }

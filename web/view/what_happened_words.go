@@ -97,7 +97,7 @@ func (m WhatHappened) ownersText() string {
 		b.WriteString(m.endText(i))
 	}
 	if m.Settled != nil {
-		b.WriteString(" A webhook, or a question to Stripe, brought the outcome, and the answer was recorded.")
+		b.WriteString(" The outcome came from Stripe by another way, a webhook or a question, and was recorded.")
 	}
 	switch n := len(m.Replays); {
 	case n == 1:
@@ -129,6 +129,8 @@ func (m WhatHappened) endText(i int) string {
 		return asked + ", but learned no outcome."
 	case m.lost(i):
 		return ", and wrote no end: it was killed, or cut off."
+	case m.Settled != nil:
+		return ", and wrote no end."
 	}
 	return ", and has not ended yet."
 }
@@ -162,7 +164,7 @@ func (m WhatHappened) legend(d Swimlane) []LegendItem {
 		{Insert, "claim, record"},
 		{Call, "call to Stripe"},
 		{Point, "intent created"},
-		{Charge, "the charge, as known"},
+		{Charge, "the charge, once known"},
 		{Commit, "recorded"},
 		{Waiting, "waiting for the key"},
 		{Leased, "lease, no end written"},
