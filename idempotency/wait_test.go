@@ -25,7 +25,7 @@ func TestWait(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			together(waiters, func(w int) { answers[w], errs[w] = duplicate(l) })
+			together(waiters, func(w int) { answers[w], errs[w] = duplicate(t.Context(), l) })
 		}()
 		l.awaitWaiters(t, waiters)
 
@@ -63,7 +63,7 @@ func TestWait(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			together(waiters, func(w int) { answers[w], errs[w] = duplicate(second) })
+			together(waiters, func(w int) { answers[w], errs[w] = duplicate(t.Context(), second) })
 		}()
 		second.awaitWaiters(t, waiters)
 		<-enough
@@ -81,7 +81,7 @@ func TestWait(t *testing.T) {
 		d := newDatabase(t)
 		l := d.ledger(2, func(c *Config) { c.Wait = time.Millisecond })
 		mustClaim(t, l, purchase("k", 4900))
-		_, err := duplicate(l)
+		_, err := duplicate(t.Context(), l)
 		require.ErrorIs(t, err, ErrInProgress)
 		require.Empty(t, l.watches.on)
 	})
@@ -146,8 +146,8 @@ func TestWait(t *testing.T) {
 }
 
 // duplicate sends the request again, and must not be granted the key.
-func duplicate(l *Ledger) (Response, error) {
-	claim, answer, err := l.Claim(context.Background(), purchase("k", 4900), nil)
+func duplicate(ctx context.Context, l *Ledger) (Response, error) {
+	claim, answer, err := l.Claim(ctx, purchase("k", 4900), nil)
 	if claim != nil {
 		panic("a duplicate was granted the key")
 	}
