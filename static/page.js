@@ -39,7 +39,7 @@ export class Page {
   }
 
   // method is what is chosen now.
-  get method() { return new FormData(this.#form).get("payment_method"); }
+  get method() { return this.#form.querySelector("[name=payment_method]:checked")?.value; }
 
   // methods are all that could be chosen, in order.
   get methods() { return [...this.#form.querySelectorAll("[name=payment_method]")].map((radio) => radio.value); }
@@ -87,8 +87,15 @@ export class Page {
     const sending = ["sending", "leaving"].includes(state.phase) && !state.unknown;
     this.#pay.textContent = !off ? this.#pay.dataset.label : sending ? this.#pay.dataset.sending : this.#pay.dataset.off;
     // Not disabled: that would take the focus away from whoever pressed it, and drop it on the floor.
-    if (off) this.#pay.setAttribute("aria-disabled", "true");
-    else this.#pay.removeAttribute("aria-disabled");
+    for (const button of [this.#pay, ...document.querySelectorAll("[data-try]")]) {
+      if (off) button.setAttribute("aria-disabled", "true");
+      else button.removeAttribute("aria-disabled");
+    }
+    // Nothing to choose while a payment is not settled. The focus goes to what is left.
+    const settled = !off || ["sending", "testing", "leaving"].includes(state.phase) && !state.unknown;
+    const fieldsets = this.#form.querySelectorAll("fieldset");
+    if (!settled && document.activeElement?.closest("fieldset")) this.#pay.focus({ preventScroll: true });
+    for (const fieldset of fieldsets) fieldset.disabled = !settled;
   }
 
   #showKey(state) {
@@ -122,13 +129,16 @@ export class Page {
     this.#head(notice);
     const alerts = state.phase === "ready" || state.phase === "stopped";
     (alerts ? outcome : waiting).replaceChildren(notice);
+    // Whoever pressed Pay is at the other end of the page.
     if (alerts) outcome.querySelector(".notice").focus();
+    else waiting.querySelector(".notice").scrollIntoView({ block: "nearest" });
   }
 
   #showChecking(state, says) {
-    const now = this.#root.querySelector(".trail .now span");
-    const part = clone(`[data-says="${state.phase === "waiting" || state.phase === "handed_over" ? "next" : "now"}"]`);
-    if (now && part) now.replaceChildren(part);
+    // Where it is Stripe or the bank that is waited for, the trail says so already.
+    const now = this.standing === "pending" && this.#root.querySelector(".trail .now span");
+    const part = now && clone(`[data-says="${state.phase === "waiting" || state.phase === "handed_over" ? "next" : "now"}"]`);
+    if (part) now.replaceChildren(part);
     const swaps = ["handed_over", "busy", "shop_busy", "stopped"].includes(says) ? says : "";
     if (swaps === this.#shown) return;
     this.#shown = swaps;
@@ -175,9 +185,10 @@ function fill(notice, state) {
     const words = known.querySelector(`[data-decline="${CSS.escape(state.notice.decline ?? "")}"]`) ?? known.querySelector("[data-decline='']");
     reason.textContent = words.textContent;
   }
-  for (const name of ["title", "detail"]) {
-    const slot = notice.querySelector(`[data-slot=${name}]`);
-    if (slot && state.notice?.[name]) slot.textContent = state.notice[name];
+  const problem = notice.querySelector("[data-slot=title]") && document.querySelector("#problems").content.querySelector(`[data-code="${CSS.escape(state.notice.code)}"]`);
+  if (problem) {
+    notice.querySelector("[data-slot=title]").textContent = problem.firstElementChild.textContent;
+    notice.querySelector("[data-slot=detail]").textContent = problem.lastElementChild.textContent;
   }
   const payment = notice.querySelector("[data-slot=payment]");
   if (payment && state.payment) payment.textContent = state.payment;

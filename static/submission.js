@@ -45,7 +45,7 @@ export function open(page, stored, { now, random = 1, hidden = false }) {
   const state = {
     phase: "ready", page: page.kind, order: page.order, key: page.key ?? "", keep: page.keep,
     standing: page.standing ?? "payable", submission: null, unknown: false, why: "", payment: page.payment ?? "",
-    next: "", sends: 0, turn: 0, then: "", due: 0, deadline: now + patience, notice: null,
+    next: "", sends: 0, turn: 0, then: "", due: 0, deadline: now + patience, handed: false, notice: null,
   };
   if (page.kind === "checking") return openChecking(state, page, stored, { now, random, hidden });
   if (!stored) return { state, effects: [] };
@@ -96,7 +96,7 @@ export function step(state, event, clock) {
 function submit(state, method, { now }) {
   if (state.phase !== "ready" || state.page !== "checkout") return { state, effects: [] };
   const submission = { order: state.order, key: state.key, method, created_at: now };
-  const begun = { ...state, submission, unknown: false, why: "", next: "", sends: 0, deadline: now + patience, notice: null };
+  const begun = { ...state, submission, unknown: false, why: "", next: "", sends: 0, deadline: now + patience, handed: false, notice: null };
   const { state: sending, effects } = send(begun);
   return { state: sending, effects: [{ do: "store", submission }, ...effects] }; // stored before it is sent
 }
@@ -169,7 +169,7 @@ function refused(state, { body }) {
 }
 
 function giveBack(state, key, notice) {
-  const ready = { ...state, phase: "ready", key, submission: null, unknown: false, why: "", next: "", sends: 0, notice };
+  const ready = { ...state, phase: "ready", key, submission: null, unknown: false, why: "", next: "", sends: 0, handed: false, notice };
   return { state: ready, effects: [{ do: "forget" }] };
 }
 
@@ -184,7 +184,7 @@ function leave(state, { replayed = false, code = "", pending = false }) {
 // the shop did not know who asked, a submission whose outcome is unknown stays stored, in case the session comes back.
 function stop(state, { status, body = {} }) {
   const kept = state.unknown && [401, 403, 404].includes(status);
-  const notice = { says: "stopped", title: body.title ?? "", detail: body.detail ?? "" };
+  const notice = { says: "stopped", code: body.code ?? "" };
   const stopped = { ...state, phase: "stopped", notice, unknown: kept, submission: kept ? state.submission : null };
   return { state: stopped, effects: kept ? [] : [{ do: "forget" }] };
 }
@@ -208,7 +208,9 @@ function read(state, order, clock) {
     return wait(state, state.submission ? "send" : "ask", state.why, 0, clock);
   }
   if (now !== "payable" || order.payment_key !== state.key) return leave(state, { pending: now === "pending" });
-  // Nobody holds the order: a submission on its way did not arrive, so it is sent again as it was.
+  // Nobody holds the order: a submission on its way did not arrive. It is sent again as it was; but after the hand-over,
+  // when nobody may be looking any more, it is for the person to press Pay. The key is the same, should it still arrive.
+  if (state.submission && state.handed) return giveBack(state, state.key, { says: "not_arrived" });
   if (state.submission) return send(state);
   return { state: { ...state, phase: "ready", why: "", sends: 0 }, effects: [] };
 }
@@ -219,7 +221,7 @@ function wait(state, then, why, retryAfter, { now, random, hidden }, before = []
   const over = now >= state.deadline;
   if (over && state.unknown) {
     const due = now + slowPace;
-    return { state: { ...state, phase: "handed_over", why, then: "ask", due }, effects: [...before, { do: "wait", ms: slowPace }] };
+    return { state: { ...state, phase: "handed_over", handed: true, why, then: "ask", due }, effects: [...before, { do: "wait", ms: slowPace }] };
   }
   if (over && then === "send") {
     if (state.page !== "checkout") return leave(state, { code: why });
@@ -242,8 +244,8 @@ function tested(state, { answers, standing: now }) {
 
 // says names what the page tells the person in a state: a template of the page, or "" for nothing.
 export function says(state) {
-  if (state.phase === "handed_over") return "handed_over";
   if (state.notice) return state.notice.says;
+  if (state.handed && state.phase !== "leaving") return "handed_over";
   const going = state.phase === "waiting" || (state.phase === "sending" && (state.sends > 1 || state.why === "resumed"));
   if (state.phase === "asking") return state.submission && state.unknown ? "checking" : "";
   if (!going) return "";

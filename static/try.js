@@ -35,17 +35,12 @@ export function offer(page, submission) {
   const chargesURL = `${page.orderURL}/charges`;
   count();
 
-  for (const button of buttons) {
-    button.addEventListener("click", () => button.getAttribute("aria-disabled") === "true" || run(button));
-  }
+  for (const button of buttons) button.addEventListener("click", () => run(button));
 
   async function run(button) {
     const key = submission.begin();
     if (!key) return;
-    for (const b of buttons) {
-      b.setAttribute("aria-disabled", "true");
-      b.setAttribute("aria-pressed", String(b === button));
-    }
+    for (const b of buttons) b.setAttribute("aria-pressed", String(b === button));
     panel.querySelector("[data-slot=result]").replaceChildren();
     panel.querySelector("[data-slot=summary]").textContent = "";
     const begun = performance.now();
@@ -59,18 +54,13 @@ export function offer(page, submission) {
   // end leaves the table where it is: nobody is led away from it.
   function end(rows, stands, charges) {
     submission.end(rows.map((row) => row.answer), stands);
+    if (stands === "payable") return;
     const next = document.querySelector(`template[data-tried="${stands === "paid" ? "paid" : "open"}"]`);
-    const payable = stands === "payable";
-    if (payable) {
-      for (const b of buttons) b.removeAttribute("aria-disabled");
-      return;
-    }
     document.querySelector("#pay").replaceWith(next.content.cloneNode(true));
     if (stands !== "paid") return;
     panel.querySelector("[data-slot=why]").hidden = false;
     for (const b of buttons) b.setAttribute("aria-describedby", "try-why");
-    if (charges === 1) return;
-    panel.querySelector(".count").dataset.charges = "wrong";
+    if (charges !== 1) panel.querySelector(".count").dataset.charges = "wrong";
   }
 
   // count asks Stripe, through the shop: a page may speak to its own origin alone.
@@ -124,26 +114,30 @@ function tools(key, page) {
   return { key, method, methods, send, lose, arrived };
 }
 
-// line is a row of the table. A disc is a charge, one disc for each charge that Stripe made; a ring is a replay.
+// line is a row of the table. A disc is an answer that charged; a red one charged besides another.
 function line({ label, answer, ms }, seen) {
   const { status = 0, body = {}, replayed = false } = answer;
   const charge = body.charge ?? body.payment?.charge ?? "";
-  const fresh = status === 201 && !replayed && charge && !seen.has(charge);
-  const mark = answer.type === "lost" ? "fail"
-    : fresh ? (seen.size ? "extra" : "charge")
-    : status < 300 ? "none"
-    : status === 409 ? "told"
-    : status >= 500 && body.safe_new_key !== true ? "unknown"
-    : "fail";
-  if (charge) seen.add(charge);
-  const words = answer.type === "lost" ? "no answer" : [String(status), element("span", "wide", ` ${body.code ?? { 201: "Created", 202: "Accepted" }[status] ?? ""}`)];
+  const mark = markOf(answer, charge, seen);
+  const words = answer.type === "lost" ? ["no answer"] : [String(status), element("span", "wide", ` ${body.code ?? { 201: "Created", 202: "Accepted" }[status] ?? ""}`)];
   return element("tr", "", [
     header(label),
-    element("td", "", element("span", "answer", [glyph(mark), ...[words].flat()])),
+    element("td", "", [glyph(mark), ...words]),
     element("td", "", answer.type === "lost" ? "" : replayed ? "yes" : "no"),
     element("td", "machine", charge ? [element("span", "wide", charge.slice(0, 5)), `\u2026${charge.slice(-4)}`] : ""),
     element("td", "number", ms === undefined ? "" : ms.toFixed(1)),
   ]);
+}
+
+function markOf({ type, status, body, replayed }, charge, seen) {
+  if (type === "lost") return "fail";
+  if (status === 201 && !replayed && charge) {
+    seen.add(charge);
+    return seen.size > 1 ? "extra" : "charge";
+  }
+  if (status < 300) return "none";
+  if (status === 409) return "told";
+  return status >= 500 && body.safe_new_key !== true ? "unknown" : "fail";
 }
 
 function summary(rows, begun, page) {

@@ -161,8 +161,8 @@ const cases = {
   },
   "a refusal that would be met again stops, and keeps what is unknown": () => {
     for (const [status, code] of [[400, "invalid_request"], [401, "no_session"], [403, "cross_site"], [404, "not_found"], [413, "too_large"], [415, "media_type"], [405, "method_not_allowed"]]) {
-      const run = sending().problem(status, code, { title: "T", detail: "D" });
-      equal([run.does(), run.state.phase, says(run.state), run.state.notice.title, charged(run.state)], ["forget", "stopped", "stopped", "T", "no"], code);
+      const run = sending().problem(status, code);
+      equal([run.does(), run.state.phase, says(run.state), run.state.notice.code, charged(run.state)], ["forget", "stopped", "stopped", code, "no"], code);
       const later = sending().step({ type: "lost" }).step({ type: "due" }).problem(status, code);
       const kept = [401, 403, 404].includes(status);
       equal([later.does(), charged(later.state)], kept ? ["", "unknown"] : ["forget", "no"], code);
@@ -180,6 +180,14 @@ const cases = {
     equal(run.does(), "wait");
     equal(run.step({ type: "due" }).does(), "ask"); // it goes on asking, and sends nothing by itself
     equal(run.step({ type: "lost" }).state.phase, "handed_over");
+  },
+  "a handed over payment that never arrived gives Pay back, with the same key": () => {
+    const run = sending().step({ type: "lost" }, at(patience)).step({ type: "due" });
+    equal([run.does(), says(run.state)], ["ask", "handed_over"]); // and it says so while it asks
+    run.step({ type: "order", order: open_ });
+    equal([run.does(), run.state.phase, run.state.key, says(run.state), charged(run.state)], ["forget", "ready", "K1", "not_arrived", "no"]);
+    equal(run.submit().sends(), "K1");
+    equal(says(run.state), "");
   },
   "a handed over payment that settles is shown": () => {
     const run = sending().step({ type: "lost" }, at(patience));

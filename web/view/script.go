@@ -27,6 +27,12 @@ func (s CheckingState) standing() string {
 	return "pending"
 }
 
+// stopping are the codes after which a page cannot pay any more; see stop in submission.js.
+var stopping = []string{
+	"key_missing", "key_malformed", "invalid_request", "no_session", "cross_site", "not_found", "method_not_allowed",
+	"too_large", "media_type", "key_reused",
+}
+
 // decline is a reason of a bank, for the script to choose from.
 type decline struct{ Code, Words string }
 

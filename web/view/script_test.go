@@ -63,6 +63,13 @@ func TestEveryNoticeThatTheScriptSaysIsOnThePage(t *testing.T) {
 		line := only(t, elements(only(t, template(root, "data-charged", charged)), withClass("money-line")))
 		require.Equal(t, charged, attr(line, "data-charged"))
 	}
+	problems := only(t, template(root, "id", "problems"))
+	for _, code := range codes {
+		for _, words := range elements(problems, func(n *html.Node) bool { return attr(n, "data-code") == code }) {
+			require.Contains(t, text(words), view.ProblemWords(code, true).Title)
+		}
+	}
+	require.Len(t, elements(problems, named("div")), 10)
 	reasons := only(t, template(root, "id", "reasons"))
 	require.Equal(t, view.DeclineWords("insufficient_funds"), text(only(t, elements(reasons, func(n *html.Node) bool { return attr(n, "data-decline") == "insufficient_funds" }))))
 	other := elements(reasons, func(n *html.Node) bool { v, ok := lookup(n, "data-decline"); return ok && v == "" })

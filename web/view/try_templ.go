@@ -113,7 +113,7 @@ func tryPanel(m Checkout) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</dl></div></div></section></template><template id=\"answers\"><table class=\"answers\"><caption class=\"only-spoken\">The answers</caption> <thead><tr><th scope=\"col\">Copy</th><th scope=\"col\">Answer</th><th scope=\"col\">Replayed</th><th scope=\"col\">Charge</th><th scope=\"col\" class=\"number\">ms</th></tr></thead> <tbody></tbody></table></template><template data-tried=\"paid\"><div class=\"stack pay\" id=\"pay\"><h2>The course is yours.</h2><p>Your card was charged ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</dl></div></div></section></template><template id=\"answers\"><table class=\"answers\"><caption class=\"only-spoken\">The answers</caption> <thead><tr><th scope=\"col\">Copy</th><th scope=\"col\">Answer</th><th scope=\"col\">Replayed</th><th scope=\"col\">Charge</th><th scope=\"col\" class=\"number\">ms</th></tr></thead> <tbody></tbody></table></template><template data-tried=\"paid\"><div class=\"stack\" id=\"pay\"><h2>The course is yours.</h2><p>Your card was charged ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -152,7 +152,7 @@ func tryPanel(m Checkout) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "\">Start lesson 1</a></p></div></template><template data-tried=\"open\"><div class=\"stack pay\" id=\"pay\"><h2>This payment is not settled yet.</h2><p>Pay is off while it is on its way. The order’s own page says how it stands, and finds out.</p><p class=\"buttons\"><a class=\"button\" href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "\">Start lesson 1</a></p></div></template><template data-tried=\"open\"><div class=\"stack\" id=\"pay\"><h2>This payment is not settled yet.</h2><p>Pay is off while it is on its way. The order’s own page says how it stands, and finds out.</p><p class=\"buttons\"><a class=\"button\" href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
