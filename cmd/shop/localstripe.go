@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -51,23 +50,11 @@ func (s *localStripe) stop(ctx context.Context) error {
 		if err != nil || running.ID != s.id || running.PID == 0 {
 			return nil // it is gone already, or not ours to stop
 		}
-		if err := syscall.Kill(running.PID, syscall.SIGTERM); err != nil {
+		if err := terminate(running.PID); err != nil {
 			return fmt.Errorf("stopping the local Stripe: %w", err)
 		}
 		return until(ctx, func() bool { return ended(running.PID) })
 	})
-}
-
-// ended is true when a process is gone. A port that is free again does not
-// tell: the journal may still be on its way to the disk, and locked.
-func ended(pid int) bool {
-	if err := syscall.Kill(pid, 0); err != nil {
-		return true
-	}
-	// A zombie can be signalled, and stays one under a parent that never waits,
-	// as in some containers. On Linux it is told by having no arguments.
-	arguments, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	return err == nil && len(arguments) == 0
 }
 
 // start adopts the local Stripe that answers with the folder's id, or starts
