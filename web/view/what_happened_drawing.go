@@ -258,6 +258,9 @@ func (m WhatHappened) restLane(name string, replays []KeyReplay, clock clock) La
 		lane.Spoken = several(len(replays), "replay", "replays") + " between " + clock.spell(first.At) + " and " + clock.spell(last.At)
 		lane.Outcome = fmt.Sprintf("%d replays", len(replays))
 	}
+	if beyond == len(replays) {
+		lane.Outcome = "later, replay"
+	}
 	if beyond > 0 {
 		lane.Spoken += "; " + strconv.Itoa(beyond) + " of them after the end of this drawing"
 	}

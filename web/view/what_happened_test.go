@@ -168,7 +168,7 @@ func TestAKilledOwnerIsDrawnUpToItsLastSignOnly(t *testing.T) {
 	require.True(t, strings.HasPrefix(text(rows[2]), "client"))
 	require.Equal(t, []string{scale.X(68.001)}, marks(rows[2], "none"))
 	require.Equal(t, "The first owner claimed the key, and wrote no end: it was killed, or cut off. When its lease had lapsed, a second owner in another process took over, "+
-		"asked Stripe what had become of it, and recorded the one charge. One more copy was given the same answer, byte for byte.",
+		"cleared it up with Stripe, and recorded the one charge. One more copy was given the same answer, byte for byte.",
 		text(only(t, elements(root, withClass("section-lede")))))
 	require.Contains(t, text(only(t, elements(root, withClass("phases")))), "Claim, attempt 2 2.6 ms")
 }

@@ -112,7 +112,7 @@ func (m WhatHappened) endText(i int) string {
 	o := m.Owners[i]
 	asked := " and called Stripe"
 	if i > 0 && o.Origin == ClaimedOver {
-		asked = ", asked Stripe what had become of it"
+		asked = ", cleared it up with Stripe"
 	}
 	switch {
 	case o.local():
@@ -164,7 +164,7 @@ func (m WhatHappened) legend(d Swimlane) []LegendItem {
 		{Insert, "claim, record"},
 		{Call, "call to Stripe"},
 		{Point, "intent created"},
-		{Charge, "the charge, once known"},
+		{Charge, "charge known"},
 		{Commit, "recorded"},
 		{Waiting, "waiting for the key"},
 		{Leased, "lease, no end written"},
