@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,16 +28,22 @@ import (
 // PostgreSQL of its own, and a local Stripe behind them.
 type realShop struct {
 	shop
-	pool   *pgxpool.Pool
-	stripe *stripesim.Server
+	pool     *pgxpool.Pool
+	stripe   *stripesim.Server
+	base     string // of the local Stripe
+	provider *stripepay.Stripe
+	secret   atomic.Pointer[string] // of the webhook endpoint
 }
 
 func openReal(t *testing.T) *realShop {
 	t.Helper()
-	stripe, err := stripesim.New(stripesim.Config{SlowCall: 200 * time.Millisecond})
+	stripe, err := stripesim.New(stripesim.Config{
+		SlowCall: 200 * time.Millisecond, Later: 50 * time.Millisecond, DeliverAfter: time.Millisecond,
+		Backoff: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond, time.Second},
+	})
 	require.NoError(t, err)
 	bank := httptest.NewServer(stripe)
-	t.Cleanup(bank.Close)
+	t.Cleanup(func() { _ = stripe.Close(); bank.Close() })
 	provider, err := stripepay.New(stripepay.Config{SecretKey: "sk_test_local", Base: bank.URL})
 	require.NoError(t, err)
 
@@ -49,11 +56,15 @@ func openReal(t *testing.T) *realShop {
 		Methods: append(checkout.TestMethods(), checkout.FaultMethods()...),
 	})
 	require.NoError(t, err)
+	s := &realShop{shop: shop{t: t}, pool: pool, stripe: stripe, base: bank.URL, provider: provider}
+	s.secret.Store(new(webhookSecret))
 	c := config(service)
 	c.Ledger = ledger
-	server, err := web.New(c)
+	c.Webhook = func(body []byte, signature string) (checkout.Event, error) {
+		return stripepay.Verify(body, signature, []string{*s.secret.Load()}, time.Now())
+	}
+	s.server, err = web.New(c)
 	require.NoError(t, err)
-	s := &realShop{shop: shop{t: t, server: server}, pool: pool, stripe: stripe}
 	s.cookie = s.newCustomer()
 	return s
 }
