@@ -14,6 +14,7 @@ import (
 // library. A prefix that ends in / allows a module's packages.
 var allowed = map[string][]string{
 	"payonce/idempotency":         {"github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/", "github.com/gowebpki/jcs", "github.com/dunglas/httpsfv"},
+	"payonce/idempotency/retry":   {},
 	"payonce/idempotency/racelab": {"github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/", "payonce/idempotency"},
 	"payonce/checkout":            {"github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/", "payonce/idempotency"},
 	"payonce/checkout/stripepay":  {"github.com/stripe/stripe-go/v79", "github.com/stripe/stripe-go/v79/", "payonce/checkout"},
