@@ -51,6 +51,7 @@ var answers = []struct {
 	{errMediaType, "media_type", 0},
 	{idempotency.ErrKeyReused, "key_reused", 0},
 	{checkout.ErrOutcomeUnknown, "outcome_unknown", 2},
+	{idempotency.ErrCommitUnknown, "outcome_unknown", 2},
 	{checkout.ErrProviderBusy, "provider_busy", 1},
 	{checkout.ErrProviderRefused, "provider_refused", 0},
 	{idempotency.ErrOverloaded, "overloaded", 1},

@@ -43,7 +43,7 @@ var sentinels = map[string]struct {
 	"idempotency.ErrClaimContended": {idempotency.ErrClaimContended, "claim_contended", "1"},
 	"idempotency.ErrOverloaded":     {idempotency.ErrOverloaded, "overloaded", "1"},
 	"idempotency.ErrFenced":         {idempotency.ErrFenced, "internal", "1"},
-	"idempotency.ErrCommitUnknown":  {idempotency.ErrCommitUnknown, "internal", "1"},
+	"idempotency.ErrCommitUnknown":  {idempotency.ErrCommitUnknown, "outcome_unknown", "2"},
 }
 
 // elsewhere are sentinels of methods that no Service of the web has.
