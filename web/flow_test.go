@@ -32,6 +32,7 @@ type realShop struct {
 	stripe   *stripesim.Server
 	base     string // of the local Stripe
 	provider *stripepay.Stripe
+	service  *checkout.Service
 	secret   atomic.Pointer[string] // of the webhook endpoint
 }
 
@@ -56,7 +57,7 @@ func openReal(t *testing.T) *realShop {
 		Methods: append(checkout.TestMethods(), checkout.FaultMethods()...),
 	})
 	require.NoError(t, err)
-	s := &realShop{shop: shop{t: t}, pool: pool, stripe: stripe, base: bank.URL, provider: provider}
+	s := &realShop{shop: shop{t: t}, pool: pool, stripe: stripe, base: bank.URL, provider: provider, service: service}
 	s.secret.Store(new(webhookSecret))
 	c := config(service)
 	c.Ledger = ledger

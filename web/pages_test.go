@@ -63,6 +63,13 @@ func refundOf(status checkout.RefundStatus, amount int64) checkout.Refund {
 	}
 }
 
+// lateRefund is that of money which arrived for a closed order.
+func lateRefund(status checkout.RefundStatus) checkout.Refund {
+	r := refundOf(status, 4900)
+	r.Origin, r.Key = checkout.RefundLate, ""
+	return r
+}
+
 const (
 	payButton    = `class="button button-pay"`
 	payForm      = `action="/orders/` + someOrder + `/payments"`
@@ -99,6 +106,10 @@ func TestOrderPage(t *testing.T) {
 	free := func(o *checkout.Order) {
 		o.Price, o.Course.Price, o.Payments, o.PaidAt = checkout.Money{Currency: "usd"}, checkout.Money{Currency: "usd"}, nil, time.Now()
 	}
+	accepted := refundOf(checkout.RefundPending, 4900)
+	accepted.ProviderID = "re_1"
+	elsewhere := accepted
+	elsewhere.Origin, elsewhere.Key = checkout.RefundElsewhere, ""
 	long := func(o *checkout.Order) { o.PaidAt = time.Now().Add(-figures.RefundWindow - time.Minute) }
 
 	for _, row := range []struct {
@@ -139,6 +150,12 @@ func TestOrderPage(t *testing.T) {
 		{"refund on its way", orderPaid(refundOf(checkout.RefundPending, 4900)), "", []string{"Your refund is not confirmed yet.", hidden("idempotency_key", "key_of_the_refund"), hidden("amount", "4900")}, []string{payButton, "refund:" + somePay}},
 		{"refund failed", orderPaid(refundOf(checkout.RefundFailed, 4900)), "", []string{"The refund did not go through.", hidden("idempotency_key", "refund:"+somePay+":2")}, []string{payButton}},
 		{"refunded in part", orderPaid(refundOf(checkout.RefundSucceeded, 1900)), "", []string{"Charged once, $19.00 refunded", hidden("amount", "3000"), hidden("idempotency_key", "refund:"+somePay+":2")}, []string{payButton}},
+		{"refund accepted by Stripe", orderPaid(accepted), "", []string{"Refund on its way, $49.00", "Stripe has accepted the refund of $49.00", "$49.00 on its way"}, []string{payButton, refundForm}},
+		{"refund made elsewhere, pending", orderPaid(elsewhere), "", []string{"Refund on its way, $49.00", "made elsewhere"}, []string{payButton, refundForm}},
+		{"refund of a part failed", orderPaid(refundOf(checkout.RefundSucceeded, 1900), refundOf(checkout.RefundFailed, 500)), "", []string{"The refund did not go through.", "$5.00 is still with us", "Charged once, $19.00 refunded", hidden("amount", "3000")}, []string{payButton, "$49.00 is still with us"}},
+		{"refunded, and the refund failed later", with(orderPaid(refundOf(checkout.RefundFailed, 4900)), ended(checkout.OrderRefunded)), "", []string{"Charged once. The refund did not go through", "$49.00 did not go through"}, []string{payButton, refundForm, "Refunded, ", "/lessons/1"}},
+		{"expired, charged late", with(orderPaid(lateRefund(checkout.RefundPending)), ended(checkout.OrderExpired)), "", []string{"This order is closed.", "Refund on its way, $49.00", "ch_1"}, []string{payButton, refundForm, "Not charged", "/lessons/1"}},
+		{"expired, charged late and given back", with(orderPaid(lateRefund(checkout.RefundSucceeded)), ended(checkout.OrderExpired)), "", []string{"This order is closed.", "Refunded, $49.00"}, []string{payButton, refundForm, "Not charged"}},
 		{"refunded", orderPaid(refundOf(checkout.RefundSucceeded, 4900)), "", []string{"Refunded, $49.00", "The money goes back."}, []string{payButton, refundForm, "/lessons/1"}},
 	} {
 		t.Run(row.given, func(t *testing.T) {
@@ -187,6 +204,10 @@ func TestFaultsAreForTheDemo(t *testing.T) {
 
 func TestOrdersPage(t *testing.T) {
 	t.Parallel()
+	expired := func(o checkout.Order) checkout.Order {
+		o.Status = checkout.OrderExpired
+		return o
+	}
 	for given, row := range map[string]struct {
 		order checkout.Order
 		says  string
@@ -199,6 +220,9 @@ func TestOrdersPage(t *testing.T) {
 		"paid":             {orderPaid(), "Charged once", "Start lesson 1"},
 		"refunded in part": {orderPaid(refundOf(checkout.RefundSucceeded, 1900)), "Charged once, $19.00 refunded", "Start lesson 1"},
 		"refunded":         {orderPaid(refundOf(checkout.RefundSucceeded, 4900)), "Refunded, $49.00", "Receipt"},
+		"being refunded":   {orderPaid(refundOf(checkout.RefundPending, 4900)), "Refund on its way, $49.00", "Start lesson 1"},
+		"charged late":     {expired(orderPaid(lateRefund(checkout.RefundPending))), "Refund on its way, $49.00", "See what happened"},
+		"expired":          {expired(orderOpen()), "Not charged", "Back to the course"},
 	} {
 		t.Run(given, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -43,6 +44,8 @@ type fake struct {
 	answer   func() (idempotency.Response, error)
 	readErr  error
 	disputes []checkout.Dispute
+	// disputeErr fails the reading of disputes alone.
+	disputeErr error
 }
 
 func (f *fake) Catalogue(context.Context, string) ([]checkout.Offer, error) {
@@ -98,7 +101,7 @@ func (f *fake) OrderOfPayment(_ context.Context, _, payment string) (checkout.Or
 }
 
 func (f *fake) Disputes(context.Context, string, string) ([]checkout.Dispute, error) {
-	return f.disputes, f.readErr
+	return f.disputes, cmp.Or(f.disputeErr, f.readErr)
 }
 
 func (f *fake) Methods() []checkout.Method { return f.methods }
