@@ -49,8 +49,11 @@ func (s *Service) Refund(ctx context.Context, r RefundRequest) (idempotency.Resp
 	if errors.Is(err, errNotRefundable) {
 		return s.refuseRefund(ctx, r, req)
 	}
-	if err != nil || answer != nil {
-		return orEmpty(answer), err
+	if err != nil {
+		return idempotency.Response{}, s.aboutRefund(ctx, r, err)
+	}
+	if answer != nil {
+		return *answer, nil
 	}
 
 	// Call: the provider, with no transaction and no connection held.
@@ -62,6 +65,19 @@ func (s *Service) Refund(ctx context.Context, r RefundRequest) (idempotency.Resp
 	recording, done := detach(ctx, recordTimeout)
 	defer done()
 	return persist(recording, func() (idempotency.Response, error) { return s.recordRefund(recording, g, v) })
+}
+
+// aboutRefund names the order in an error of the ledger, so that the answer can
+// lead to it.
+func (s *Service) aboutRefund(ctx context.Context, r RefundRequest, err error) error {
+	if !errors.Is(err, idempotency.ErrInProgress) && !errors.Is(err, idempotency.ErrClaimContended) && !errors.Is(err, idempotency.ErrKeyReused) {
+		return err
+	}
+	v, readErr := s.lookAtPayment(ctx, CancelRequest{Account: r.Account, Payment: r.Payment})
+	if readErr != nil {
+		return err // the error says enough without it
+	}
+	return &ConflictError{Err: err, Order: v.order.ID, Course: v.order.Course}
 }
 
 func refundRequest(r RefundRequest) (idempotency.Request, error) {
