@@ -77,6 +77,8 @@ func checkout(outcome view.Outcome) view.Checkout {
 		},
 	}
 	if outcome == view.Declined {
+		declined := lives()["declined"]
+		m.Happened = &declined
 		m.Reason = view.DeclineWords("insufficient_funds")
 	}
 	return m
@@ -90,6 +92,10 @@ func checking(state view.CheckingState) view.Checking {
 			{Clock: "10:42:22", Stamp: "2026-11-14T10:42:22Z", Text: "No answer within 15 s."},
 			{Clock: "10:42:24", Text: "The claim can be taken over now.", Now: true},
 		},
+	}
+	if state == view.InProgress {
+		working := lives()["working"]
+		m.Happened = &working
 	}
 	if state == view.RequiresAction {
 		m.BankURL, m.CanCancel, m.GivenUp = "http://127.0.0.1:12111/3ds/pi_1", true, "15 minutes"

@@ -63,6 +63,7 @@ func TestNothingFromAModelReachesAPageAsMarkup(t *testing.T) {
 		"closed":    poisoned(view.ClosedPage, nil),
 		"reading":   poisoned(view.ReadingPage, func(m *view.Reading) { m.Content, m.Number = view.Code("sql", hostileText), 1 }),
 		"swimlane":  poisoned(view.SwimlaneTable, func(m *view.Swimlane) { m.Scale = view.NewScale(1, hostileText) }),
+		"ledger":    poisoned(view.LedgerPage, nil),
 		"key state": view.KeyState(hostileText),
 		"lease":     view.Lease(.5, hostileText),
 		"figure":    view.Figure(hostileText, hostileText, view.Wrong),
@@ -88,7 +89,7 @@ func TestNothingFromAModelReachesAPageAsMarkup(t *testing.T) {
 			for n := range parse(t, source).Descendants() {
 				require.NotEqual(t, "img", n.Data)
 				if n.Type == html.ElementNode && n.Data == "script" {
-					require.Equal(t, static.Path("checkout.js"), attr(n, "src"))
+					require.Contains(t, []string{static.Path("checkout.js"), static.Path("ledger.js")}, attr(n, "src"))
 					require.Nil(t, n.FirstChild)
 				}
 				for _, a := range n.Attr {

@@ -48,6 +48,7 @@ func stories() []story {
 		{"closed", view.ClosedPage(closed(view.NoLateMoney))},
 	}
 	all = append(all, story{"kit", view.ReadingPage(kit())})
+	all = append(all, ledgerStories()...)
 	for _, state := range []view.CourseState{view.CourseForSale, view.CourseFree, view.CourseOpen, view.CourseOwned} {
 		all = append(all, story{"course-" + string(state), view.CoursePage(course(state))})
 	}
