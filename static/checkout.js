@@ -67,7 +67,7 @@ function start(page) {
   if (document.querySelector("#panel")) {
     import("./try.js").then(({ offer }) => offer(page, {
       begin: () => dispatch({ type: "test" }) && state.key,
-      end: (answers, standing) => dispatch({ type: "tested", answers, standing }),
+      end: (result) => dispatch({ type: "tested", ...result }),
     }));
   }
 }

@@ -85,7 +85,8 @@ export class Page {
     const off = state.phase !== "ready";
     this.#pay.dataset.label ??= this.#pay.textContent;
     const sending = ["sending", "leaving"].includes(state.phase) && !state.unknown;
-    this.#pay.textContent = !off ? this.#pay.dataset.label : sending ? this.#pay.dataset.sending : this.#pay.dataset.off;
+    const { label, sending: sends, stopped, off: checks } = this.#pay.dataset;
+    this.#pay.textContent = !off ? label : sending ? sends : state.phase === "stopped" ? stopped : checks;
     // Not disabled: that would take the focus away from whoever pressed it, and drop it on the floor.
     for (const button of [this.#pay, ...document.querySelectorAll("[data-try]")]) {
       if (off) button.setAttribute("aria-disabled", "true");

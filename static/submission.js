@@ -234,11 +234,13 @@ function wait(state, then, why, retryAfter, { now, random, hidden }, before = []
   return { state: { ...state, phase: "waiting", why, then, due: now + ms, sends: tries }, effects: [...before, { do: "wait", ms }] };
 }
 
-// tested ends an experiment of "Try to break it", with the answers that it got.
-function tested(state, { answers, standing: now }) {
+// tested ends an experiment of "Try to break it", with the answers that it got and the key that the order has now. Of two
+// safe keys in the answers it takes the order's own.
+function tested(state, { answers, standing: now, key }) {
   if (state.phase !== "testing") return { state, effects: [] };
-  const key = answers.map((a) => newKey(a.body ?? {})).filter(Boolean).at(-1);
-  if (now === "payable") return { state: { ...state, phase: "ready", key: key ?? state.key }, effects: [] };
+  const safe = answers.map((a) => newKey(a.body ?? {})).filter(Boolean);
+  const next = safe.includes(key) ? key : safe.at(-1) ?? state.key;
+  if (now === "payable") return { state: { ...state, phase: "ready", key: next }, effects: [] };
   return { state: { ...state, phase: "stopped", standing: now, notice: { says: "" } }, effects: [] };
 }
 

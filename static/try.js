@@ -26,7 +26,7 @@ const experiments = {
 };
 
 // offer puts the panel on the page. submission.begin() takes Pay off and gives the key, or false while the page is busy with
-// a payment of its own; submission.end(answers, standing) gives Pay back, or leaves it off.
+// a payment of its own; submission.end({answers, standing, key}) gives Pay back, or leaves it off.
 export function offer(page, submission) {
   const template = document.querySelector("#panel");
   template.replaceWith(template.content.cloneNode(true));
@@ -48,12 +48,13 @@ export function offer(page, submission) {
     show(rows, button.textContent.trim(), begun);
     const charges = await count();
     const order = await talk.ask(page.orderURL, page.timeout);
-    end(rows, order.type === "order" ? standing(order.order) : "unknown", charges);
+    end(rows, order.order, charges);
   }
 
   // end leaves the table where it is: nobody is led away from it.
-  function end(rows, stands, charges) {
-    submission.end(rows.map((row) => row.answer), stands);
+  function end(rows, order, charges) {
+    const stands = order ? standing(order) : "unknown";
+    submission.end({ answers: rows.map((row) => row.answer), standing: stands, key: order?.payment_key });
     if (stands === "payable") return;
     const next = document.querySelector(`template[data-tried="${stands === "paid" ? "paid" : "open"}"]`);
     document.querySelector("#pay").replaceWith(next.content.cloneNode(true));
@@ -147,7 +148,8 @@ function summary(rows, begun, page) {
   const kinds = [
     [answered.filter((r) => r.answer.status < 300 && !r.answer.replayed).length, "new answer", "new answers"],
     [replayed, "replayed"],
-    [answered.filter((r) => r.answer.status >= 400 && !r.answer.replayed).length, "refused or told to wait"],
+    [answered.filter((r) => r.answer.status === 402 && !r.answer.replayed).length, "declined"],
+    [answered.filter((r) => r.answer.status > 402 && !r.answer.replayed).length, "refused or told to wait"],
     [rows.length - answered.length, "without an answer"],
   ].filter(([n]) => n > 0).map(([n, one, many]) => counted(n, one, many));
   return `${counted(rows.length, "copy", "copies")}${spread(begun, page)}: ${kinds.join(", ")}.`;

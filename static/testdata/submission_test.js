@@ -298,6 +298,11 @@ const cases = {
     const answers = [{ body: { safe_new_key: true, payment_key: "K2" } }, { body: { safe_new_key: false, payment_key: "K3" } }];
     run.step({ type: "tested", answers, standing: "payable" });
     equal([run.state.phase, run.state.key], ["ready", "K2"]);
+    const both = new Run(page).step({ type: "test" });
+    both.step({ type: "tested", answers: ["K3", "K2"].map((k) => ({ body: { safe_new_key: true, payment_key: k } })), standing: "payable", key: "K3" });
+    equal(both.state.key, "K3");
+    const unsafe = new Run(page).step({ type: "test" }).step({ type: "tested", answers: [{}], standing: "payable", key: "K9" });
+    equal(unsafe.state.key, "K1");
     const paid = new Run(page).step({ type: "test" }).step({ type: "tested", answers: [], standing: "paid" });
     equal([paid.state.phase, charged(paid.state), paid.does()], ["stopped", "yes", ""]); // nobody is led away from the table
     equal(sending().step({ type: "test" }).state.phase, "sending");

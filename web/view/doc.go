@@ -23,6 +23,10 @@
 // hold the copy for every code of the API.
 //
 // Rules that the tests hold: one h1 a page, at most one primary action, a key always in a hidden field with
-// autocomplete="off", no style attribute and no script (the Content-Security-Policy forbids both), and no value that
-// reaches the page unescaped.
+// autocomplete="off", no style attribute and no script in the page (the Content-Security-Policy forbids both), and no value
+// that reaches the page unescaped.
+//
+// The checkout and the checking page load checkout.js, which speaks the client's half of the protocol. What it says lies
+// here too, in templates (script.templ, try.templ): a notice that is not true yet is not on the page, and not in another
+// language of the repository either. Without the script both pages work as they are.
 package view
