@@ -20,6 +20,7 @@ const (
 	Replayed   Kind = "replayed"   // the stored answer
 	Declined   Kind = "declined"   // 402
 	Conflict   Kind = "conflict"   // 409: still in progress, or refused beside another
+	Refused    Kind = "refused"    // 400: never claimed
 	Mismatch   Kind = "mismatch"   // 422: the key belongs to another request
 	Overloaded Kind = "overloaded" // 503: no connection became free, or the provider was busy
 	Unknown    Kind = "unknown"    // 503: nobody knows what became of it
@@ -30,10 +31,10 @@ const (
 	Ignored    Kind = "ignored"    // 200, without doing anything
 )
 
-var kinds = []Kind{Charged, Done, Replayed, Ignored, Declined, Conflict, Mismatch, Overloaded, Unknown, Failed, Undone, HungUp, Killed}
+var kinds = []Kind{Charged, Done, Replayed, Ignored, Declined, Refused, Conflict, Mismatch, Overloaded, Unknown, Failed, Undone, HungUp, Killed}
 
 var kindWords = map[Kind]string{
-	Conflict: "409", Mismatch: "422", Declined: "402", Overloaded: "503", Unknown: "503 unknown", HungUp: "hung up",
+	Conflict: "409", Mismatch: "422", Declined: "402", Refused: "400", Overloaded: "503", Unknown: "503 unknown", HungUp: "hung up",
 }
 
 // Word is how an outcome is written, as in "7 replayed".
@@ -74,7 +75,7 @@ type Outcome struct {
 }
 
 func (o Outcome) String() string {
-	if o.Kind == Failed {
+	if o.Kind == Failed && o.SQLSTATE != "" {
 		return fmt.Sprintf("%d × %s", o.Count, o.SQLSTATE)
 	}
 	return fmt.Sprintf("%d %s", o.Count, o.Kind.Word())
@@ -116,6 +117,8 @@ func answerTo(ctx context.Context, err error) (Answer, error) {
 	case errors.As(err, &reused):
 		return Answer{Kind: Mismatch, Status: 422}, nil
 	case errors.Is(err, idempotency.ErrInProgress), errors.Is(err, idempotency.ErrClaimContended):
+		return Answer{Kind: Conflict, Status: 409, Note: err.Error()}, nil
+	case errors.Is(err, errSlotTaken):
 		return Answer{Kind: Conflict, Status: 409, Note: err.Error()}, nil
 	case errors.Is(err, idempotency.ErrOverloaded):
 		return Answer{Kind: Overloaded, Status: 503, SQLSTATE: state}, nil

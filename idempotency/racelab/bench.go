@@ -31,6 +31,7 @@ type bench struct {
 	lab      *labConn
 	observer *observer
 	wire     *wire
+	emptying string // the script of empty
 }
 
 // labConn is the lab's own connection. It takes part in no race: it sets up,
@@ -113,6 +114,7 @@ func (b *bench) openPool(ctx context.Context) error {
 	}
 	config.ConnConfig = b.config.Copy()
 	config.ConnConfig.RuntimeParams["application_name"] = b.workersName()
+	config.ConnConfig.RuntimeParams["lock_timeout"] = strconv.Itoa(int(b.variant.lockTimeout.Milliseconds()))
 	config.ConnConfig.Tracer = tracer{}
 	config.ConnConfig.DialFunc = b.wire.dial(config.ConnConfig.DialFunc)
 	config.MaxConns = int32(b.conns())
@@ -212,12 +214,20 @@ func ask[T any](ctx context.Context, c *labConn, sql string, args ...any) (T, er
 	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
 }
 
-// empty makes the schema as it was before the first trial.
+// empty makes the schema as it was before the first trial. DELETE, because
+// TRUNCATE makes new files for every table and index, which is most of the time
+// of a short trial.
 func (b *bench) empty(ctx context.Context) error {
-	tables, err := ask[string](ctx, b.lab, `
-		SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables WHERE schemaname = $1`, b.schema)
-	if err != nil {
-		return err
+	if b.emptying == "" {
+		var err error
+		b.emptying, err = ask[string](ctx, b.lab, `
+			SELECT concat_ws('; ',
+				(SELECT string_agg(format('DELETE FROM %I', tablename), '; ') FROM pg_tables WHERE schemaname = $1),
+				(SELECT string_agg(format('SELECT setval(%L, 1, false)', quote_ident(sequencename)), '; ') FROM pg_sequences WHERE schemaname = $1))`,
+			b.schema)
+		if err != nil {
+			return err
+		}
 	}
-	return b.lab.exec(ctx, "TRUNCATE "+tables+" RESTART IDENTITY")
+	return b.lab.exec(ctx, b.emptying)
 }

@@ -6,13 +6,6 @@ const selectKeyForUpdate = selectKey + ` FOR UPDATE`
 
 // selectForUpdate is the usual reflex.
 func selectForUpdate() *Experiment {
-	earlier := func(ctx context.Context, r *round) error {
-		id, err := ask[int64](ctx, r.lab, insertCharge, theKey, Price)
-		if err != nil {
-			return err
-		}
-		return r.lab.exec(ctx, insertKey, theKey, string(receipt{id, Price}.body()))
-	}
 	work := func(ctx context.Context, w *worker) (Answer, error) {
 		return askFirst{begin: begin, look: selectKeyForUpdate}.work(ctx, w)
 	}
@@ -36,7 +29,7 @@ func selectForUpdate() *Experiment {
 				Name: "row-present", Title: "The row is there", Sort: Costly, Should: 1, AlwaysHolds: true,
 				About:  "The same code, with a key that was completed before: everyone replays, one behind the other.",
 				SQL:    []Line{plain(begin), plain(selectKeyForUpdate), note("one row, and its lock: the next one waits"), plain("COMMIT")},
-				tables: keysTable, prepare: earlier,
+				tables: keysTable, prepare: boughtBefore,
 				work: func(ctx context.Context, w *worker) (answer Answer, err error) {
 					err = w.transaction(ctx, begin, func() error {
 						var response string

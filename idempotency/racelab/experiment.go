@@ -3,6 +3,7 @@ package racelab
 import (
 	"context"
 	"slices"
+	"time"
 )
 
 // Chapter is a part of the course that the experiments make.
@@ -70,15 +71,22 @@ type Variant struct {
 	Lanes []string `json:"lanes,omitempty"`
 	// AlwaysHolds is true if the expected figures do not depend on a barrier.
 	AlwaysHolds bool `json:"always_holds"`
-	// Should is how many charges there ought to be.
+	// Should is how many charges there ought to be; perWorker is one for each.
 	Should int `json:"should"`
+	// Headline names the figure that says it all. Empty: the money.
+	Headline string `json:"headline,omitempty"`
 
 	expect []expectation
 	// tables creates what the variant works on; ledger adds the real ledger's.
 	tables string
 	ledger bool
+	// wait is how long a duplicate waits for the first answer. 0: as long as it
+	// takes. Negative: not at all.
+	wait time.Duration
 	// conns is the size of the workers' pool. 0: a connection for each.
 	conns int
+	// lockTimeout is that of the workers' sessions. 0: none.
+	lockTimeout time.Duration
 	// shared is true if the workers take connections from the pool themselves
 	// rather than own one each.
 	shared  bool
@@ -117,19 +125,28 @@ func note(text string) Line { return Line{Text: text, Comment: true} }
 
 // The functions of package idempotency that the right variants call.
 var (
-	usesDo         = &Code{"idempotency/do.go", "Ledger.Do"}
-	usesClaim      = &Code{"idempotency/claim.go", "Ledger.Claim"}
-	usesRecord     = &Code{"idempotency/record.go", "Ledger.Record"}
-	usesRelease    = &Code{"idempotency/record.go", "Ledger.Release"}
-	usesFinger     = &Code{"idempotency/fingerprint.go", "NewFingerprint"}
-	usesReap       = &Code{"idempotency/reaper.go", "Ledger.ReapOnce"}
-	usesTakeOver   = &Code{"idempotency/others.go", "Ledger.TakeOver"}
-	usesSkipLocked = usesReap
+	usesDo       = &Code{"idempotency/do.go", "Ledger.Do"}
+	usesClaim    = &Code{"idempotency/claim.go", "Ledger.Claim"}
+	usesRecord   = &Code{"idempotency/record.go", "Ledger.Record"}
+	usesRelease  = &Code{"idempotency/record.go", "Ledger.Release"}
+	usesFinger   = &Code{"idempotency/fingerprint.go", "NewFingerprint"}
+	usesReap     = &Code{"idempotency/reaper.go", "Ledger.ReapOnce"}
+	usesTakeOver = &Code{"idempotency/others.go", "Ledger.TakeOver"}
 )
 
 // All gives every experiment in teaching order.
 func All() []*Experiment {
-	return []*Experiment{checkThenInsert(), selectForUpdate(), isolationLevels(), primaryKey(), claimByIndex()}
+	return []*Experiment{
+		checkThenInsert(),
+		selectForUpdate(), isolationLevels(), primaryKey(), advisoryLock(), onConflictDoUpdate(),
+		claimByIndex(), raceLoser(),
+		sameKeyAnotherBody(), byteHash(), replayBytes(), keyScope(),
+		recordedAfterCharge(), acrossTheCall(), leaseAndFence(), whatSticks(), completer(),
+		twoKeysOneOrder(), clientKeys(), retention(),
+		beginOnThePool(), cleanupInside(), sweptBetween(),
+		webhooks(),
+		skipLocked(), expiringLock(), statementRetries(),
+	}
 }
 
 // Find gives the experiment of that name, or an *UnknownError.
@@ -171,6 +188,17 @@ func (e *Experiment) chosen(names []string) []*Variant {
 		}
 	}
 	return list
+}
+
+// perWorker is the Should of variants in which every worker has work of its own.
+const perWorker = -1
+
+// should is how many charges there ought to be with so many workers.
+func (v *Variant) should(workers int) int {
+	if v.Should == perWorker {
+		return workers
+	}
+	return v.Should
 }
 
 // parties is how many workers a variant has in a run.

@@ -15,10 +15,6 @@ type provider struct {
 	mu    sync.Mutex
 	keys  map[string]int64
 	calls int
-	// declines makes it refuse the card, and busy makes it refuse the next
-	// calls before it does anything.
-	declines bool
-	busy     int
 }
 
 // chargeSQL is the provider's own statement.

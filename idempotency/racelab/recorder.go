@@ -20,6 +20,7 @@ type recorder struct {
 	statements int
 	commits    int
 	trips      int
+	news       chan struct{} // closed when there is something new
 }
 
 // moment is an event with the times of the clock.
@@ -33,13 +34,45 @@ type mark struct {
 	at     time.Time
 }
 
-func newRecorder() *recorder { return &recorder{pending: map[uint32]int{}} }
+func newRecorder() *recorder {
+	return &recorder{pending: map[uint32]int{}, news: make(chan struct{})}
+}
+
+// tell wakes those who wait for something to happen.
+func (r *recorder) tell() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wake()
+}
+
+func (r *recorder) wake() {
+	close(r.news)
+	r.news = make(chan struct{})
+}
+
+// await waits until something is true of what has happened.
+func (r *recorder) await(ctx context.Context, happened func(events []moment) bool) error {
+	for {
+		r.mu.Lock()
+		done, news := happened(r.events), r.news
+		r.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
 
 // add keeps an event that is no statement.
 func (r *recorder) add(w *worker, what What, start, end time.Time, note string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, moment{Event{Worker: w.n, What: what, Note: note}, start, end})
+	r.wake()
 }
 
 // charged keeps a charge that was made outside of the database's transactions.
@@ -73,6 +106,12 @@ func (r *recorder) trip(t *trip, err error) {
 	r.trips++
 	r.statements += len(t.parts)
 	e := Event{Worker: t.w.n, What: EventOther, Statements: len(t.parts), Backend: t.pid, SQLSTATE: sqlState(err)}
+	// What became of a statement whose reply was lost only the lab knows: the
+	// server had done it.
+	lost := t.w.lost && err != nil && e.SQLSTATE == ""
+	if lost {
+		t.w.lost, e.Note = false, "PostgreSQL's reply is lost"
+	}
 	var texts []string
 	inTx, chief := t.inTx, false
 	for _, p := range t.parts {
@@ -90,6 +129,13 @@ func (r *recorder) trip(t *trip, err error) {
 		}
 		failed := p.err != nil || p.tag.String() == ""
 		switch {
+		case lost:
+			if strings.Contains(text, "INTO charges") {
+				r.pending[t.pid]++
+			}
+			if what == EventCommit || !inTx {
+				r.commit(&e, t, end)
+			}
 		case failed: // and with it all that the transaction wrote
 			delete(r.pending, t.pid)
 		case what == EventBegin:
@@ -111,6 +157,7 @@ func (r *recorder) trip(t *trip, err error) {
 	}
 	e.SQL = strings.Join(texts, "; ")
 	r.events = append(r.events, moment{e, t.start, end})
+	r.wake()
 }
 
 // commit notes that what was written has become real.

@@ -1,6 +1,7 @@
 package racelab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,8 @@ type round struct {
 	ledger   *idempotency.Ledger
 	ended    atomic.Int32
 	before   int // charges
+	answers  []Answer
+	naive    *naivePool // of the variants that have one
 
 	mu      sync.Mutex
 	figures []Figure
@@ -47,7 +50,9 @@ func (b *bench) trial(ctx context.Context, number int) (_ *Trial, err error) {
 	r.second = newBarrier(r.n)
 	r.provider = &provider{round: r, keys: map[string]int64{}}
 	if b.variant.ledger {
-		r.ledger, err = idempotency.New(idempotency.Config{Pool: b.pool, Instance: "lab", Wait: statementLimit, AcquireWait: statementLimit})
+		r.ledger, err = idempotency.New(idempotency.Config{
+			Pool: b.pool, Instance: "lab", Wait: cmp.Or(b.variant.wait, statementLimit), AcquireWait: statementLimit,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -69,6 +74,7 @@ func (b *bench) trial(ctx context.Context, number int) (_ *Trial, err error) {
 	if err != nil {
 		return nil, err
 	}
+	r.answers = answers
 	if b.variant.after != nil {
 		if err := b.variant.after(ctx, r); err != nil {
 			return nil, fmt.Errorf("looking at what is left: %w", err)
@@ -139,6 +145,7 @@ func (w *worker) run(ctx context.Context, began *time.Time) (Answer, error) {
 // end tells everybody who waits for this worker that it has ended.
 func (w *worker) end() {
 	w.round.ended.Add(1)
+	w.events.tell()
 	if w.second.arrive(w.n) {
 		w.second.release()
 	}
@@ -187,7 +194,7 @@ func (r *round) report(ctx context.Context, began time.Time, answers []Answer) (
 	})
 	slices.SortStableFunc(r.events.marks, func(a, b mark) int { return a.at.Compare(b.at) })
 	for i, m := range r.events.marks {
-		t.Marks = append(t.Marks, ChargeMark{m.worker, milliseconds(m.at.Sub(began)), i + 1, r.before+i >= r.variant.Should})
+		t.Marks = append(t.Marks, ChargeMark{m.worker, milliseconds(m.at.Sub(began)), i + 1, r.before+i >= r.variant.should(r.n)})
 	}
 	requests := float64(r.n)
 	t.Cost = Cost{

@@ -94,6 +94,11 @@ func (w *worker) buyLocal(ctx context.Context, key string, amount int64, during 
 	if err != nil {
 		return Answer{}, err
 	}
+	return w.doCharge(ctx, req, amount, during)
+}
+
+// doCharge charges in the one transaction of a request's claim.
+func (w *worker) doCharge(ctx context.Context, req idempotency.Request, amount int64, during func() error) (Answer, error) {
 	response, err := w.ledger.Do(ctx, req, func(ctx context.Context, tx *idempotency.Tx) (idempotency.Response, error) {
 		w.attempts++
 		if during != nil {
@@ -102,7 +107,7 @@ func (w *worker) buyLocal(ctx context.Context, key string, amount int64, during 
 			}
 		}
 		var id int64
-		if err := tx.QueryRow(ctx, insertCharge, key, amount).Scan(&id); err != nil {
+		if err := tx.QueryRow(ctx, insertCharge, string(req.Key), amount).Scan(&id); err != nil {
 			return idempotency.Response{}, err
 		}
 		return created(receipt{id, amount}), nil

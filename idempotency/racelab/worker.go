@@ -17,6 +17,7 @@ type worker struct {
 	attempts int
 	hooks    []*hook
 	looked   bool // it has been at the second barrier
+	lost     bool // the reply to its next statement is lost
 }
 
 // acquire takes the worker's own connection, before the barrier.
@@ -112,6 +113,38 @@ func (w *worker) hold(ctx context.Context) error {
 	return err
 }
 
+// othersEnded waits until every other worker has its answer: a call that takes
+// that long.
+func (w *worker) othersEnded(ctx context.Context) error {
+	return w.events.await(ctx, func([]moment) bool { return int(w.ended.Load()) >= w.round.n-1 })
+}
+
+// othersRead waits until every other worker has found the key's row in the real
+// ledger, or has ended.
+func (w *worker) othersRead(ctx context.Context) error {
+	return w.events.await(ctx, func(events []moment) bool {
+		found := map[int]bool{}
+		for _, e := range events {
+			if e.Worker != w.n && (e.What == EventAnswer || e.Rows > 0 && strings.HasPrefix(e.SQL, "SELECT operation")) {
+				found[e.Worker] = true
+			}
+		}
+		return len(found) >= w.round.n-1
+	})
+}
+
+// lookAtCall notes how many connections are held by requests that do nothing,
+// at this moment of the call.
+func (w *worker) lookAtCall(ctx context.Context) error {
+	held := 0
+	err := w.observer.await(ctx, func(l look) bool { held = l.held(); return true })
+	w.figure(heldAtCall, "%d", held)
+	return err
+}
+
+// heldAtCall is the figure of lookAtCall.
+const heldAtCall = "connections held during the call"
+
 // handle is the handler's own time. The timer is the work that it stands for,
 // such as a call; nothing is ordered by it.
 func (w *worker) handle(ctx context.Context) error {
@@ -161,4 +194,11 @@ func (w *worker) beforeStatement(ctx context.Context, sql string) {
 			return
 		}
 	}
+}
+
+// loseReply loses PostgreSQL's reply to the worker's next statement, and the
+// connection with it.
+func (w *worker) loseReply() {
+	w.lost = true
+	w.wire.lose.Store(true)
 }

@@ -1,0 +1,215 @@
+package racelab
+
+import (
+	"context"
+
+	"payonce/idempotency"
+)
+
+// A ledger with a lease and without an owner: the takeover is safe, the record
+// is not.
+const (
+	leaseTable = `
+	CREATE TABLE keys (
+		key         text PRIMARY KEY,
+		status      text NOT NULL,
+		lease_until timestamptz,
+		response    text);`
+	claimLease  = `INSERT INTO keys (key, status, lease_until) VALUES ($1, 'in_progress', now() + interval '60 seconds') ON CONFLICT (key) DO NOTHING RETURNING key`
+	takeLease   = `UPDATE keys SET lease_until = now() + interval '60 seconds' WHERE key = $1 AND status = 'in_progress' AND lease_until < now() RETURNING key`
+	recordLease = `UPDATE keys SET status = 'completed', lease_until = NULL, response = $2 WHERE key = $1`
+	selectLease = `SELECT response FROM keys WHERE key = $1 AND status = 'completed'`
+)
+
+// leaseAndFence is the owner who wakes up when another has finished.
+func leaseAndFence() *Experiment {
+	lanes := []string{"first owner", "second owner", "later"}
+	// unfenced records without saying who it is.
+	unfenced := func(key string) func(context.Context, *worker) (Answer, error) {
+		return func(ctx context.Context, w *worker) (Answer, error) {
+			var mine, response string
+			var during func() error
+			switch w.n {
+			case 1:
+				if _, err := w.read(ctx, claimLease, []any{theKey}, &mine); err != nil {
+					return Answer{}, err
+				}
+				during = func() error { w.give("calling"); return w.await(ctx, "recorded") }
+			case 2:
+				if err := w.await(ctx, "calling"); err != nil {
+					return Answer{}, err
+				}
+				w.happened(EventLapse, "the lease lapses: the lab moves it into the past")
+				if err := w.lab.exec(ctx, `UPDATE keys SET lease_until = now() - interval '1 second'`); err != nil {
+					return Answer{}, err
+				}
+				if _, err := w.read(ctx, takeLease, []any{theKey}, &mine); err != nil {
+					return Answer{}, err
+				}
+			case 3:
+				if err := w.inTurn(ctx); err != nil {
+					return Answer{}, err
+				}
+				_, err := w.read(ctx, selectLease, []any{theKey}, &response)
+				return told(Replayed, 200, []byte(response)), err
+			}
+			id, err := w.provider.charge(ctx, w, key, Price, during)
+			if err != nil {
+				return Answer{}, err
+			}
+			body := receipt{id, Price}.body()
+			_, err = w.statement(ctx, recordLease, theKey, string(body))
+			w.give([]string{"", "overwritten", "recorded"}[w.n])
+			return told(Charged, 201, body), err
+		}
+	}
+	toldFigures := func(_ context.Context, r *round) error {
+		r.figure("the second owner told", "charge %d", r.answers[1].Charge)
+		r.figure("the replay says", "charge %d", r.answers[2].Charge)
+		return nil
+	}
+	return &Experiment{
+		Name: "lease-and-fence", Title: "A lease is not a lock", Chapter: TheBookkeeping,
+		About: "A lease that is shorter than the call lets a second owner take over while the first still works. A downstream key keeps that to one charge, at the price of two calls. What it does not stop is the first owner's record: it wakes up and writes over the second one's answer, which a client has already been given. " +
+			"A fence does: every later write names its owner and attempt, and finds no row.",
+		Barriers:   "A script: the first owner's call ends when the second has recorded. The lab moves the lease into the past.",
+		HoldsWhen:  "Each write after the claim names the owner's token and looks at the rows it affected.",
+		BreaksWhen: "The lease is taken for mutual exclusion.",
+		Workers:    parties(3), Trials: fewTrials,
+		Variants: []Variant{
+			{
+				Name: "unfenced", Title: "Short lease, no fence", Sort: Broken, Should: 1, Lanes: lanes, AlwaysHolds: true,
+				About:  "Two charges, and the answer that was given is not the one that is kept.",
+				SQL:    []Line{plain(claimLease), note("the call; the lease lapses; another takes over:"), plain(takeLease), note("both record, the slower one last"), fault(recordLease), plain(selectLease)},
+				tables: leaseTable, work: unfenced(""), after: all(providerCalls, toldFigures),
+				expect: []expectation{
+					charges("2"), outcomes("2 charged, 1 replayed"), figure("calls of the provider", "2"),
+					figure("the second owner told", "charge 2"), figure("the replay says", "charge 1"),
+				},
+			},
+			{
+				Name: "unfenced-downstream-key", Title: "Short lease, a downstream key, no fence", Sort: Costly, Should: 1, Lanes: lanes, AlwaysHolds: true,
+				About:  "One charge for two calls: the provider knows the key. The overwritten answer happens to be the same.",
+				SQL:    []Line{plain(claimLease), plain(takeLease), note("both call, under one downstream key"), plain(recordLease), plain(selectLease)},
+				tables: leaseTable, work: unfenced(downstream(theKey)), after: all(providerCalls, toldFigures),
+				expect: []expectation{charges("1"), outcomes("2 charged, 1 replayed"), figure("calls of the provider", "2"), figure("the replay says", "charge 1")},
+			},
+			{
+				Name: "fenced", Title: "Fenced", Sort: Right, Should: 1, Lanes: lanes, AlwaysHolds: true,
+				About: "The first owner's record finds the key under another owner. It writes nothing, and answers with what is stored.",
+				SQL:   []Line{plain(ledgerClaim), note("the lease lapses; another takes over, calls, records:"), plain(ledgerTakes), plain(ledgerDone), note("the first owner comes back:"), cure(ledgerFence), note("no row: nothing is written")},
+				Uses:  usesRecord, ledger: true, wait: -1,
+				work:  takenOver,
+				after: all(providerCalls, toldFigures, stateOfTheKey),
+				expect: []expectation{
+					charges("1"), outcomes("1 charged, 2 replayed"), money("1"), figure("calls of the provider", "2"),
+					figure("the second owner told", "charge 1"), figure("the replay says", "charge 1"), figure("state of the key", "completed"),
+				},
+			},
+			{
+				Name: "longer-lease", Title: "A lease longer than the call", Sort: Right, Should: 1, Lanes: []string{"owner", "retry meanwhile", "later"}, AlwaysHolds: true,
+				About: "Nobody takes over a living owner: one call. The price is paid after a crash, when the key waits for the whole lease.",
+				SQL:   []Line{cure(ledgerClaim), note("the lease is live: 409"), plain(ledgerRead), plain(ledgerDone)},
+				Uses:  usesClaim, ledger: true, wait: -1,
+				work: func(ctx context.Context, w *worker) (Answer, error) {
+					var during func() error
+					switch w.n {
+					case 1:
+						during = func() error { w.give("calling"); return w.await(ctx, "told") }
+					case 2:
+						if err := w.await(ctx, "calling"); err != nil {
+							return Answer{}, err
+						}
+						defer w.give("told")
+					case 3:
+						if err := w.inTurn(ctx); err != nil {
+							return Answer{}, err
+						}
+					}
+					return w.buyRemote(ctx, theKey, Price, during)
+				},
+				after:  providerCalls,
+				expect: []expectation{charges("1"), outcomes("1 charged, 1 replayed, 1 409"), money("1"), figure("calls of the provider", "1")},
+			},
+		},
+	}
+}
+
+// completer is who finishes what no client comes back for.
+func completer() *Experiment {
+	lanes := []string{"buyer", "later"}
+	crash := func(ctx context.Context, w *worker) (Answer, error) {
+		claim, answer, err := w.claim(ctx, theKey, Price)
+		if claim == nil {
+			return answer, err
+		}
+		if _, err := w.provider.charge(ctx, w, downstream(theKey), Price, nil); err != nil {
+			return Answer{}, err
+		}
+		return w.killed("the process dies, and the buyer does not come back")
+	}
+	return &Experiment{
+		Name: "completer", Title: "Nobody comes back", Chapter: TheBookkeeping,
+		About: "The process dies after the charge, and the buyer closes the tab. Without a retry the key stays in progress for good: money in, nothing delivered. " +
+			"A completer looks for lapsed leases, takes over like any client, asks the provider under the same downstream key, and records.",
+		Barriers:   "None: one follows the other. The lab moves the lease into the past.",
+		HoldsWhen:  "Somebody takes over every key whose lease has lapsed.",
+		BreaksWhen: "Only the client's retry ever finishes a key.",
+		Workers:    parties(2), Trials: fewTrials,
+		Variants: []Variant{
+			{
+				Name: "no-completer", Title: "No completer", Sort: Broken, Should: 1, Lanes: lanes, AlwaysHolds: true,
+				About:  "The card was charged, and no row says so.",
+				SQL:    []Line{plain(ledgerClaim), note("call the provider; here the process dies, and nobody retries")},
+				ledger: true,
+				work: func(ctx context.Context, w *worker) (Answer, error) {
+					if err := w.inTurn(ctx); err != nil || w.n == 1 {
+						return crash(ctx, w)
+					}
+					return Answer{Kind: Ignored, Note: "nobody is there"}, w.lapse(ctx)
+				},
+				after:  all(providerCalls, stateOfTheKey),
+				expect: []expectation{charges("1"), outcomes("1 ignored, 1 killed"), figure("state of the key", "in_progress")},
+			},
+			{
+				Name: "completer", Title: "A completer", Sort: Right, Should: 1, Lanes: []string{"buyer", "completer"}, AlwaysHolds: true,
+				About: "It finds the lapsed lease, takes over, repeats the call, and records the charge that the provider knows.",
+				SQL:   []Line{plain(ledgerClaim), note("call the provider; here the process dies"), cure(ledgerTakes), note("the same call, under the same downstream key"), plain(ledgerDone)},
+				Uses:  usesTakeOver, ledger: true,
+				work: func(ctx context.Context, w *worker) (Answer, error) {
+					if err := w.inTurn(ctx); err != nil || w.n == 1 {
+						return crash(ctx, w)
+					}
+					if err := w.lapse(ctx); err != nil {
+						return Answer{}, err
+					}
+					due, err := w.ledger.Due(ctx, idempotency.Schedule{0}, 10)
+					if err != nil {
+						return Answer{}, err
+					}
+					answer := Answer{Kind: Ignored}
+					for _, abandoned := range due {
+						claim, err := w.ledger.TakeOver(ctx, abandoned, func(context.Context, *idempotency.Tx, idempotency.Claim) error { return nil })
+						if claim == nil || err != nil {
+							return answer, err
+						}
+						id, err := w.provider.charge(ctx, w, downstream(string(claim.Key)), Price, nil)
+						if err != nil {
+							return answer, err
+						}
+						if answer, err = w.record(ctx, claim, created(receipt{id, Price})); err != nil {
+							return answer, err
+						}
+						answer.Kind = Done
+					}
+					return answer, nil
+				},
+				after: all(providerCalls, stateOfTheKey),
+				expect: []expectation{
+					charges("1"), outcomes("1 done, 1 killed"), money("1"),
+					figure("calls of the provider", "2"), figure("state of the key", "completed"),
+				},
+			},
+		},
+	}
+}

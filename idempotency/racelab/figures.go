@@ -1,0 +1,61 @@
+package racelab
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// differentAnswers notes how many different bodies the clients got, and which
+// charges those name.
+func differentAnswers(_ context.Context, r *round) error {
+	var bodies, names []string
+	for _, a := range r.answers {
+		if a.Body != "" && !slices.Contains(bodies, a.Body) {
+			bodies = append(bodies, a.Body)
+		}
+		if name := strconv.FormatInt(a.Charge, 10); a.Charge != 0 && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	r.figure("different answers", "%d", len(bodies))
+	r.figure("charges that the answers name", "%s", strings.Join(names, ", "))
+	return nil
+}
+
+// lockWaits notes the most connections that waited for a lock at once.
+func lockWaits(_ context.Context, r *round) error {
+	most := 0
+	for _, l := range r.observer.taken() {
+		most = max(most, len(l.waiting))
+	}
+	r.figure("connections waiting for a lock", "%d", most)
+	return nil
+}
+
+// providerCalls notes how often the provider was called.
+func providerCalls(_ context.Context, r *round) error {
+	r.figure("calls of the provider", "%d", r.provider.called())
+	return nil
+}
+
+// stateOfTheKey notes the key's status in the ledger.
+func stateOfTheKey(ctx context.Context, r *round) error {
+	status, err := ask[string](ctx, r.lab, `SELECT coalesce((SELECT status FROM idempotency_keys WHERE key = $1), 'no row')`, theKey)
+	r.figure("state of the key", "%s", status)
+	return err
+}
+
+// all notes several figures.
+func all(notes ...func(context.Context, *round) error) func(context.Context, *round) error {
+	return func(ctx context.Context, r *round) error {
+		for _, n := range notes {
+			if err := n(ctx, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
