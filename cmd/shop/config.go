@@ -111,18 +111,28 @@ func (c *config) check() error {
 		return refuse("SESSION_SECRET is empty and STRIPE_SECRET_KEY is set: set 32 random bytes or more, the same for every instance")
 	case c.SessionSecret != "" && len(c.SessionSecret) < 32:
 		return refuse("SESSION_SECRET is %d bytes long: set 32 random bytes or more", len(c.SessionSecret))
-	case c.local() && c.StripeAPIBase != "":
-		return refuse("STRIPE_API_BASE is set without STRIPE_SECRET_KEY: set both or neither")
 	}
-	if !c.local() {
-		if err := stripepay.CheckKey(c.StripeSecretKey, c.StripeAPIBase); err != nil {
-			return refuse("STRIPE_SECRET_KEY: %w", err)
-		}
+	if err := c.provider.check(); err != nil {
+		return err
 	}
 	if err := c.checkWebhookSecrets(); err != nil {
 		return err
 	}
 	return c.checkAddresses()
+}
+
+// check refuses a Stripe that cannot be meant.
+func (p provider) check() error {
+	if p.local() {
+		if p.StripeAPIBase != "" {
+			return errors.New("STRIPE_API_BASE is set without STRIPE_SECRET_KEY: set both or neither")
+		}
+		return nil
+	}
+	if err := stripepay.CheckKey(p.StripeSecretKey, p.StripeAPIBase); err != nil {
+		return fmt.Errorf("STRIPE_SECRET_KEY: %w", err)
+	}
+	return nil
 }
 
 func (c database) check() error {

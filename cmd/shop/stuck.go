@@ -17,6 +17,9 @@ import (
 // operator is a checkout for a person at a terminal, on the shop's database and
 // Stripe.
 func (c *operatorFlags) operator(ctx context.Context, log *slog.Logger) (*checkout.Service, func(), error) {
+	if err := c.check(); err != nil {
+		return nil, nil, err
+	}
 	full := config{database: c.database, provider: c.provider, SessionSecret: "unused"}
 	back, err := full.openBackend(ctx, log)
 	if err != nil {
@@ -43,6 +46,14 @@ func (c *operatorFlags) operator(ctx context.Context, log *slog.Logger) (*checko
 type operatorFlags struct {
 	database
 	provider
+}
+
+// check refuses a database and a Stripe that the shop would refuse.
+func (c *operatorFlags) check() error {
+	if err := c.database.check(); err != nil {
+		return err
+	}
+	return c.provider.check()
 }
 
 // stuckCommand lists what waits for a person.
@@ -91,27 +102,32 @@ type refundCommand struct {
 
 // Run refunds.
 func (c *refundCommand) Run(ctx context.Context, to streams) error {
+	if c.Key == "" {
+		c.Key = "terminal-" + rand.Text()
+	}
+	key, err := idempotency.ParseKey(nil, []string{c.Key})
+	if err != nil {
+		return fmt.Errorf("--key: %w", err)
+	}
 	service, done, err := c.operator(ctx, newLog(to.err))
 	if err != nil {
 		return err
 	}
 	defer done()
-	key := c.Key
-	if key == "" {
-		key = "terminal-" + rand.Text()
-	}
 	account, err := service.AccountOf(ctx, c.Payment)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Payment, err)
 	}
 	fmt.Fprintf(to.out, "key %s\n", key)
 	answer, err := service.Refund(ctx, checkout.RefundRequest{
-		Account: account, Key: idempotency.Key(key), Payment: c.Payment, Amount: c.Amount,
+		Account: account, Key: key, Payment: c.Payment, Amount: c.Amount,
 	})
-	if err != nil {
-		if errors.Is(err, checkout.ErrOutcomeUnknown) || errors.Is(err, idempotency.ErrInProgress) {
-			return fmt.Errorf("the outcome is not known yet; the completer goes on, or run this again with --key %s", key)
-		}
+	switch {
+	case errors.Is(err, checkout.ErrOutcomeUnknown), errors.Is(err, idempotency.ErrInProgress):
+		return fmt.Errorf("the outcome is not known yet: the completer goes on, or run this again with --key %s; never without", key)
+	case errors.Is(err, checkout.ErrProviderBusy):
+		return fmt.Errorf("nothing was given back, since Stripe is busy: run this again with --key %s", key)
+	case err != nil:
 		return err
 	}
 	fmt.Fprintf(to.out, "%d %s\n", answer.Status, answer.Body)
