@@ -281,7 +281,7 @@ func (l *Ledger) queueGrant(tx *Tx, c *Claim) {
 			'waited', nullif($6::float8, 0), 'took', `+sinceBegin+`, 'lease', $7::float8))
 		  FROM idempotency_keys
 		 WHERE scope = $1 AND key = $2 AND owner = $3`,
-		c.Scope, c.Key, c.Owner, l.instance, string(c.Origin), since(c.arrived), milliseconds(l.lease))
+		c.Scope, c.Key, c.Owner, l.instance, string(c.Origin), between(c.arrived, tx.opened), milliseconds(l.lease))
 }
 
 // reused tells what became of the request that has the key.

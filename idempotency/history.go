@@ -53,16 +53,17 @@ type Entry struct {
 	// webhook, and not by the owner.
 	Settled bool
 
-	// The spans that lead to At, and the lease that begins there. Zero means
-	// not known; a span that is known is at least a microsecond.
+	// The spans that lead to At, the last one first, and the lease that begins
+	// there. Zero means not known; a span that is known is at least a
+	// microsecond.
 
-	// Waited is how long the request had waited: of a grant, until its
-	// transaction began; of a replay, until At. The process measured it.
-	Waited time.Duration
 	// Took is how long the transaction had run, by the database's clock.
 	Took time.Duration
-	// Held is how long the owner had known that its claim was committed. The
-	// process measured it.
+	// Waited is how long the request had waited: of a grant, when its
+	// transaction began; of a replay, at At. The process measured it.
+	Waited time.Duration
+	// Held is how long the owner had known that its claim was committed, when
+	// its transaction began: the length of its call. The process measured it.
 	Held time.Duration
 	// Lease is what a grant gave, or what an unknown outcome left.
 	Lease time.Duration
@@ -134,13 +135,13 @@ func scanEntry(from pgx.CollectableRow) (e Entry, err error) {
 // microsecond, since zero means not known.
 const sinceBegin = `greatest(extract(epoch FROM clock_timestamp() - transaction_timestamp())::float8 * 1000, 0.001)`
 
-// since gives the milliseconds since t for the history, at least a microsecond,
-// or 0 if t is not known.
-func since(t time.Time) float64 {
-	if t.IsZero() {
+// between gives the milliseconds between two moments for the history, at least a
+// microsecond, or 0 if one of them is not known.
+func between(from, to time.Time) float64 {
+	if from.IsZero() || to.IsZero() {
 		return 0
 	}
-	return max(milliseconds(time.Since(t)), 0.001)
+	return max(milliseconds(to.Sub(from)), 0.001)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -127,6 +127,7 @@ func TestReading(t *testing.T) {
 		require.Equal(t, second.Owner, completed.Owner)
 		require.Equal(t, "intent_created", checkpoint.Point)
 		require.Positive(t, checkpoint.Held)
+		require.Positive(t, checkpoint.Took)
 		require.Greater(t, unknown.Held, checkpoint.Held)
 		require.Equal(t, unknownLease, unknown.Lease)
 		require.Equal(t, 201, completed.Status)
@@ -134,9 +135,11 @@ func TestReading(t *testing.T) {
 		require.Positive(t, completed.Held)
 		require.Positive(t, completed.Took)
 		require.False(t, completed.Settled)
-		// The claim was committed after its entry was written, and the record
-		// began after that.
-		require.False(t, completed.At.Add(-completed.Took).Before(taken.At))
+		// The owner learned of its claim after the entry was written, and before
+		// its record began.
+		granted := completed.At.Add(-completed.Took - completed.Held)
+		require.True(t, granted.After(taken.At))
+		require.True(t, granted.Before(completed.At.Add(-completed.Took)))
 		require.Positive(t, replayed.Waited)
 		require.True(t, replayed.At.Add(-replayed.Waited).Before(completed.At), "it came before the record and waited")
 	})

@@ -155,8 +155,9 @@ func (l *Ledger) Checkpoint(ctx context.Context, c Claim, point string, queue fu
 		})
 		tx.Queue(Fence+`
 			INSERT INTO key_history (scope, key, attempt, owner, instance, what, detail)
-			SELECT $1, $2, $4, $3, $5, 'checkpoint', jsonb_strip_nulls(jsonb_build_object('point', $6::text, 'held', nullif($7::float8, 0))) FROM fence`,
-			append(c.fence(), l.instance, point, since(c.granted))...)
+			SELECT $1, $2, $4, $3, $5, 'checkpoint', jsonb_strip_nulls(jsonb_build_object(
+				'point', $6::text, 'held', nullif($7::float8, 0), 'took', `+sinceBegin+`)) FROM fence`,
+			append(c.fence(), l.instance, point, between(c.granted, tx.opened))...)
 		queue(tx)
 		return nil
 	})
@@ -240,7 +241,7 @@ func (l *Ledger) queueHistory(tx *Tx, c Claim, what string, answer Response, lea
 		VALUES ($1, $2, $3, $4, $5, $6, jsonb_strip_nulls(jsonb_build_object(
 			'status', nullif($7::int, 0), 'bytes', nullif($8::int, 0), 'lease', nullif($9::float8, 0),
 			'held', nullif($10::float8, 0), 'took', `+sinceBegin+`)))`,
-		c.Scope, c.Key, c.Attempt, c.Owner, l.instance, what, answer.Status, len(answer.Body), milliseconds(lease), since(c.granted))
+		c.Scope, c.Key, c.Attempt, c.Owner, l.instance, what, answer.Status, len(answer.Body), milliseconds(lease), between(c.granted, tx.opened))
 }
 
 // finish runs the transaction that ends a claim. It returns the row instead if

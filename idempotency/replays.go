@@ -51,7 +51,7 @@ func newReplayLog(l *Ledger) *replayLog {
 // in the history.
 func (r *replayLog) add(req Request, found row) {
 	select {
-	case r.queue <- replayed{req.id(), found.Attempt, found.Owner, time.Now(), since(req.arrived)}:
+	case r.queue <- replayed{req.id(), found.Attempt, found.Owner, time.Now(), between(req.arrived, time.Now())}:
 	default:
 	}
 }

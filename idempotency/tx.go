@@ -45,7 +45,9 @@ type Tx struct {
 	conn  *pgx.Conn
 	batch *pgx.Batch
 	begun bool
-	err   error // of the first Flush that failed
+	// opened is when the connection was there and the transaction could begin.
+	opened time.Time
+	err    error // of the first Flush that failed
 }
 
 // Queue adds a statement to the next batch. Its result is read by the callback
@@ -183,7 +185,7 @@ func (l *Ledger) transactOnce(ctx context.Context, wait time.Duration, fn func(t
 	// Commit and rollback leave no transaction open, or close the connection;
 	// then it is safe to hand it to the next request.
 	defer conn.Release()
-	tx := &Tx{conn: conn.Conn(), batch: &pgx.Batch{}}
+	tx := &Tx{conn: conn.Conn(), batch: &pgx.Batch{}, opened: time.Now()}
 	tx.Queue("BEGIN")
 	if err := fn(tx); err != nil {
 		tx.rollback(ctx)

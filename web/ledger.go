@@ -96,9 +96,11 @@ func (s *Server) ledger(c echo.Context) error {
 
 // storedAnswer holds what is read of a stored answer, whatever it answers.
 type storedAnswer struct {
-	ID     string `json:"id"`
-	Order  string `json:"order"`
-	Code   string `json:"code"`
+	ID    string `json:"id"`
+	Order string `json:"order"`
+	Code  string `json:"code"`
+	// Reason is the bank's, behind a code.
+	Reason string `json:"decline_code"`
 	Charge string `json:"charge"`
 }
 

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"math"
@@ -78,7 +79,7 @@ func (s *Server) ledgerKey(b *book, k idempotency.KeyState) view.LedgerKey {
 		Attempt: strconv.Itoa(k.Attempt), Took: tookOver(history), Instance: k.Instance,
 		Replays: strconv.Itoa(k.Replays), Age: view.Elapsed(k.ReadAt.Sub(k.CreatedAt).Seconds()),
 		Facts: s.keyFacts(k), History: entryRows(history),
-		Charged: a.Charge != "", Code: a.Code,
+		Charged: a.Charge != "", Code: cmp.Or(a.Reason, a.Code),
 	}
 	if k.Replays >= idempotency.MaxReplays {
 		m.Replays += "+"

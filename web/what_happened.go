@@ -67,11 +67,11 @@ func life(history []idempotency.Entry, noun string, charged bool) *view.WhatHapp
 			m.Bytes = e.Bytes
 		case e.What == idempotency.WhatCheckpoint:
 			o.Points = append(o.Points, view.KeyPoint{Name: e.Point, At: clock.at(e.At)})
-			o.Granted = earlier(o.Granted, clock.before(e.At, e.Held))
+			o.Granted = earlier(o.Granted, clock.before(e.At, e.Took, e.Held))
 		case e.What.Ends():
 			o.End, o.Ended, o.Status = view.KeyEnd(e.What), clock.at(e.At), e.Status
 			o.RecordBegan = clock.before(e.At, e.Took)
-			o.Granted = earlier(o.Granted, clock.before(e.At, e.Held))
+			o.Granted = earlier(o.Granted, clock.before(e.At, e.Took, e.Held))
 			if e.Lease > 0 {
 				o.Lease = clock.after(e.At, e.Lease)
 			}
