@@ -98,7 +98,7 @@ func TestOrderPage(t *testing.T) {
 	asked := attempt(checkout.PaymentRequiresAction)
 	asked.NextAction = "https://bank.test/3ds"
 	fresh := attempt(checkout.PaymentPending)
-	fresh.UpdatedAt = time.Now()
+	fresh.UpdatedAt = time.Now().Add(time.Hour) // however long this test waits for its turn
 	token := attempt(checkout.PaymentPending)
 	token.PaymentMethod, token.ConfirmationToken = "", "ctoken_1"
 	closing := func(o *checkout.Order) { o.Closing = true }
