@@ -170,7 +170,7 @@ func TestTheReceiptTellsWhatOthersDid(t *testing.T) {
 		p := s.order(order.ID).Payments[0]
 		dispute := func(id, status string) {
 			t.Helper()
-			s.deliver(event(id, "charge.dispute.updated", map[string]any{
+			s.deliver(stripeEvent(id, "charge.dispute.updated", map[string]any{
 				"id": "dp_1", "object": "dispute", "amount": 4900, "currency": "usd", "charge": p.Charge, "payment_intent": p.PaymentIntent,
 				"reason": "fraudulent", "status": status,
 			})).result(200, "applied")
@@ -233,7 +233,7 @@ func TestLateMoney(t *testing.T) {
 	b := s.browse("/orders/" + order.ID)
 	b.says("This order is closed.", "Not charged")
 
-	s.deliver(event("evt_1", succeeded, object)).result(200, "applied")
+	s.deliver(stripeEvent("evt_1", succeeded, object)).result(200, "applied")
 	b.open(b.at)
 	b.says("This order is closed.", "Refund on its way, $49.00", "Your payment arrived after the order had closed", "$49.00 on its way")
 	require.NotContains(t, b.page(), "was not charged")

@@ -64,8 +64,8 @@ func (s *realShop) object(path string) (object map[string]any) {
 	return object
 }
 
-// event is an event about an object, as Stripe writes one.
-func event(id, kind string, object map[string]any, changes ...map[string]any) string {
+// stripeEvent is an event about an object, as Stripe writes one.
+func stripeEvent(id, kind string, object map[string]any, changes ...map[string]any) string {
 	e := map[string]any{
 		"id": id, "object": "event", "api_version": "2024-06-20", "created": time.Now().Unix(), "livemode": false,
 		"pending_webhooks": 1, "request": map[string]any{"id": nil, "idempotency_key": nil}, "type": kind, "data": map[string]any{"object": object},
@@ -116,14 +116,14 @@ func TestWebhook(t *testing.T) {
 		t.Parallel()
 		s := openReal(t)
 		order, object := s.lost()
-		body := event("evt_1", succeeded, object)
+		body := stripeEvent("evt_1", succeeded, object)
 		s.deliver(body).result(200, "applied")
 		require.Equal(t, checkout.OrderPaid, s.order(order.ID).Status)
 		again := s.send(post("/orders/"+order.ID+"/payments", `{"payment_method":"pm_sim_reply_lost"}`, key(order.PaymentKey)))
 		require.Equal(t, 201, again.status)
 		require.Equal(t, "true", again.header.Get("Idempotent-Replayed"))
 		s.deliver(body).result(200, "duplicate")
-		s.deliver(event("evt_2", succeeded, object)).result(200, "applied") // the same news under another id
+		s.deliver(stripeEvent("evt_2", succeeded, object)).result(200, "applied") // the same news under another id
 		require.Equal(t, 2, s.rows("events"))
 		require.Equal(t, 1, s.rows("enrolments"))
 		require.Equal(t, 1, s.charges(order.ID))
@@ -133,7 +133,7 @@ func TestWebhook(t *testing.T) {
 		t.Parallel()
 		s := openReal(t)
 		order, object := s.lost()
-		body := event("evt_1", succeeded, object)
+		body := stripeEvent("evt_1", succeeded, object)
 		now := time.Now()
 		right := signature(body, webhookSecret, now)
 		for name, r := range map[string]*http.Request{
@@ -166,10 +166,10 @@ func TestWebhook(t *testing.T) {
 		s := openReal(t)
 		_, object := s.lost()
 		object["description"] = strings.Repeat("x", 1<<20)
-		s.deliver(event("evt_1", succeeded, object)).result(413, "too_large")
+		s.deliver(stripeEvent("evt_1", succeeded, object)).result(413, "too_large")
 		require.Zero(t, s.rows("events"))
 		object["description"] = strings.Repeat("x", 1<<19)
-		s.deliver(event("evt_1", succeeded, object)).result(200, "applied")
+		s.deliver(stripeEvent("evt_1", succeeded, object)).result(200, "applied")
 	})
 
 	t.Run("IgnoresWhatIsNotOurs", func(t *testing.T) {
@@ -181,11 +181,11 @@ func TestWebhook(t *testing.T) {
 		hostile := maps.Clone(object)
 		hostile["metadata"] = map[string]any{"order": "../../x", "account": "a b"}
 		for id, body := range map[string]string{
-			"a foreign intent":        event("evt_1", succeeded, foreign),
-			"metadata that is no id":  event("evt_2", succeeded, hostile),
-			"live mode":               event("evt_3", succeeded, object, map[string]any{"livemode": true}),
-			"a type of no interest":   event("evt_4", "customer.created", map[string]any{"id": "cus_1", "object": "customer"}),
-			"an intent's other event": event("evt_5", "payment_intent.created", object),
+			"a foreign intent":        stripeEvent("evt_1", succeeded, foreign),
+			"metadata that is no id":  stripeEvent("evt_2", succeeded, hostile),
+			"live mode":               stripeEvent("evt_3", succeeded, object, map[string]any{"livemode": true}),
+			"a type of no interest":   stripeEvent("evt_4", "customer.created", map[string]any{"id": "cus_1", "object": "customer"}),
+			"an intent's other event": stripeEvent("evt_5", "payment_intent.created", object),
 		} {
 			s.deliver(body).result(200, "ignored")
 			require.Equal(t, checkout.OrderOpen, s.order(order.ID).Status, id)
@@ -203,7 +203,7 @@ func TestWebhook(t *testing.T) {
 		} {
 			wrong := maps.Clone(object)
 			maps.Copy(wrong, change)
-			body := event(id, succeeded, wrong)
+			body := stripeEvent(id, succeeded, wrong)
 			s.deliver(body).result(200, "parked")
 			s.deliver(body).result(200, "duplicate")
 		}
@@ -216,11 +216,11 @@ func TestWebhook(t *testing.T) {
 		s := openReal(t)
 		_, object := s.lost()
 		object["metadata"].(map[string]any)["order"] = someOrder
-		body := event("evt_1", succeeded, object)
+		body := stripeEvent("evt_1", succeeded, object)
 		s.deliver(body).result(503, "not_yet")
 		s.deliver(body).result(503, "not_yet")
 		require.Zero(t, s.rows("events"))
-		old := event("evt_1", succeeded, object, map[string]any{"created": time.Now().Add(-2 * time.Hour).Unix()})
+		old := stripeEvent("evt_1", succeeded, object, map[string]any{"created": time.Now().Add(-2 * time.Hour).Unix()})
 		s.deliver(old).result(200, "parked")
 	})
 
@@ -232,7 +232,7 @@ func TestWebhook(t *testing.T) {
 		object := s.object("/v1/payment_intents/" + p.PaymentIntent)
 		rule, err := s.stripe.Add(stripesim.Rule{Method: "GET", Path: "/v1/payment_intents/*", Action: stripesim.Drop, Times: -1})
 		require.NoError(t, err)
-		body := event("evt_1", "payment_intent.requires_action", object)
+		body := stripeEvent("evt_1", "payment_intent.requires_action", object)
 		s.deliver(body).result(503, "not_yet")
 		rule.Remove()
 		s.deliver(body).result(200, "applied")
@@ -248,7 +248,7 @@ func TestWebhook(t *testing.T) {
 		defer func() { _ = running.Rollback(t.Context()) }()
 		_, err = running.Exec(t.Context(), `INSERT INTO events (id, type, status) VALUES ('evt_1', 'x', 'applied')`)
 		require.NoError(t, err)
-		body := event("evt_1", succeeded, object)
+		body := stripeEvent("evt_1", succeeded, object)
 		s.deliver(body).result(409, "running")
 		require.NoError(t, running.Rollback(t.Context()))
 		require.Equal(t, checkout.OrderOpen, s.order(order.ID).Status)
