@@ -18,6 +18,7 @@ export const patience = 120_000; // how long a payment may stay unsettled before
 const backoff = { first: 1_000, most: 8_000, least: 250 };
 const hiddenPace = 15_000; // the least pause while nobody looks at the page
 const slowPace = 20_000; // between questions after the hand-over
+const stint = 30_000; // how long a press of "Send this same payment again" goes on for
 
 // How an order stands, in its own JSON: paid, refunded, expired, payable, pending, requires_action, processing, closing.
 export function standing(order) {
@@ -83,7 +84,7 @@ export function step(state, event, clock) {
     case "missing": return stop(state, event);
     case "due": return due(state);
     case "check": return check(state);
-    case "again": return again(state);
+    case "again": return again(state, clock);
     case "back": return ask(state); // out of the back/forward cache, whatever it was doing
     case "elsewhere": return state.phase === "ready" ? ask(state) : { state, effects: [] };
     case "test": return state.phase === "ready" ? { state: { ...state, phase: "testing", notice: null }, effects: [] } : { state, effects: [] };
@@ -121,9 +122,10 @@ function check(state) {
   return ["waiting", "handed_over"].includes(state.phase) ? ask(state) : { state, effects: [] };
 }
 
-// again is "Send this same payment again": the same key, at once.
-function again(state) {
-  return state.submission && ["waiting", "handed_over"].includes(state.phase) ? send(state) : { state, effects: [] };
+// again is "Send this same payment again": the same key, at once, and for a while as often as the shop allows.
+function again(state, { now }) {
+  if (!state.submission || !["waiting", "handed_over"].includes(state.phase)) return { state, effects: [] };
+  return send({ ...state, sends: 0, deadline: Math.max(state.deadline, now + stint) });
 }
 
 // answer reads what came back for a send. Only an answer of the shop's own is one: a page of a proxy or of a hotel's

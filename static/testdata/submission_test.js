@@ -247,7 +247,11 @@ const cases = {
     equal([run.state.phase, run.does()], ["handed_over", "wait"]);
     run.step({ type: "due" }).step({ type: "order", order: pending });
     equal([run.state.phase, run.does()], ["handed_over", "wait"]);
-    equal(run.step({ type: "again" }).sends(), "K1");
+    equal(run.step({ type: "again" }, at(patience + 1)).sends(), "K1");
+    run.problem(409, "request_in_progress", {}, 1_000); // and once more, when the shop says so
+    equal([run.state.phase, run.state.due - run.now <= 2_000, says(run.state)], ["waiting", true, "handed_over"]);
+    equal(run.step({ type: "due" }, at(patience + 30_001)).sends(), "K1");
+    equal(run.step({ type: "lost" }).state.phase, "handed_over");
   },
   "a page without a submission only asks": () => {
     for (const status of ["processing", "requires_action"]) {
