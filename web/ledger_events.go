@@ -45,10 +45,6 @@ func (s *Server) ledgerEvents(c echo.Context) error {
 	h.Set(echo.HeaderContentType, "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // nginx would keep the events to itself
 	stream := &eventStream{w: c.Response(), control: http.NewResponseController(c.Response())}
-	// The server's read timeout is for requests, and this one was read whole.
-	if err := stream.control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
 	c.Response().WriteHeader(http.StatusOK)
 	if stream.send("retry: 2000\n\n") != nil {
 		return nil // they have left; there is nobody to tell
