@@ -21,6 +21,7 @@ type commands struct {
 	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date, and end."`
 	Stuck   stuckCommand   `cmd:"" help:"List what waits for a person, because nobody could tell what became of it."`
 	Refund  refundCommand  `cmd:"" help:"Give money back, the whole payment or a part of it."`
+	Lab     labCommand     `cmd:"" help:"Race workers for one key on a real PostgreSQL, in every broken and every right way."`
 	Stripe  stripeCommand  `cmd:"" help:"Be the local Stripe. The shop starts one by itself when it needs it."`
 }
 

@@ -67,6 +67,21 @@ type Answer struct {
 	Note   string  `json:"note,omitempty"`
 }
 
+// Told says in a few words what the client was told.
+func (a Answer) Told() string {
+	text := a.Kind.Word()
+	if a.Kind == Failed && a.SQLSTATE != "" {
+		text = a.SQLSTATE
+	}
+	if a.Charge != 0 {
+		text += fmt.Sprintf(", charge %d, %s", a.Charge, Dollars(a.Amount))
+	}
+	if a.Note != "" {
+		text += " (" + a.Note + ")"
+	}
+	return text
+}
+
 // Outcome is how many workers were told the same.
 type Outcome struct {
 	Kind     Kind   `json:"kind"`
@@ -78,7 +93,11 @@ func (o Outcome) String() string {
 	if o.Kind == Failed && o.SQLSTATE != "" {
 		return fmt.Sprintf("%d × %s", o.Count, o.SQLSTATE)
 	}
-	return fmt.Sprintf("%d %s", o.Count, o.Kind.Word())
+	word := o.Kind.Word()
+	if word[0] >= '0' && word[0] <= '9' {
+		return fmt.Sprintf("%d × %s", o.Count, word)
+	}
+	return fmt.Sprintf("%d %s", o.Count, word)
 }
 
 func outcomesOf(answers []Answer) []Outcome {

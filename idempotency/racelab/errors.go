@@ -31,12 +31,17 @@ var (
 // UnknownError is ErrUnknown, with what may have been meant.
 type UnknownError struct {
 	Name string
+	// Of is the experiment, if it is a variant that is not known.
+	Of string
 	// Suggestions are names that resemble it, the nearest first.
 	Suggestions []string
 }
 
 func (e *UnknownError) Error() string {
 	text := fmt.Sprintf("no experiment is called %q", e.Name)
+	if e.Of != "" {
+		text = fmt.Sprintf("%s has no variant called %q", e.Of, e.Name)
+	}
 	if len(e.Suggestions) > 0 {
 		text += ": did you mean " + strings.Join(e.Suggestions, " or ") + "?"
 	}
@@ -102,11 +107,11 @@ func resembling(name string, names []string) []string {
 	}
 	var near []candidate
 	for _, n := range names {
-		d := distance(name, n)
+		d := min(distance(name, n), distance(name, n[:min(len(n), len(name))]), distance(name, n[:min(len(n), len(name)+1)]))
 		if len(name) >= 3 && (strings.Contains(n, name) || strings.Contains(name, n)) {
 			d = min(d, 1)
 		}
-		if d <= max(2, len(n)/3) {
+		if d <= max(2, len(name)/3) {
 			near = append(near, candidate{n, d})
 		}
 	}

@@ -67,6 +67,9 @@ const (
 	rememberKey   = `UPDATE keys SET response = $2 WHERE key = $1`
 )
 
+// versions is the figure of what the claims wrote.
+const versions = "row versions written by the claims"
+
 // onConflictDoUpdate returns a row to everyone.
 func onConflictDoUpdate() *Experiment {
 	work := func(tells bool) func(context.Context, *worker) (Answer, error) {
@@ -82,7 +85,7 @@ func onConflictDoUpdate() *Experiment {
 				if err != nil {
 					return err
 				}
-				w.count("versions", 1)
+				w.count(versions, 1)
 				if !mine {
 					answer = told(Replayed, 200, []byte(response))
 					return nil
@@ -104,10 +107,6 @@ func onConflictDoUpdate() *Experiment {
 			return answer, err
 		}
 	}
-	versions := func(_ context.Context, r *round) error {
-		r.figure("row versions written by the claims", "%d", r.count("versions", 0))
-		return nil
-	}
 	return &Experiment{
 		Name: "on-conflict-do-update", Title: "ON CONFLICT DO UPDATE", Chapter: TheWrongAnswers,
 		About: "DO UPDATE returns a row to everyone, so a row is no longer the right to go on. Who takes it for that charges eight times, in good order, one after the other. " +
@@ -121,15 +120,15 @@ func onConflictDoUpdate() *Experiment {
 				Name: "row-returned", Title: "A row came back, so it is ours", Sort: Broken, Should: 1, AlwaysHolds: true,
 				About:  "Eight workers, eight rows, eight charges. No barrier is needed for that.",
 				SQL:    []Line{plain(begin), fault(upsertKey), note("always one row"), plain(insertCharge), plain(rememberKey), plain("COMMIT")},
-				tables: keysWithPrimaryKey, work: work(false), after: versions,
-				expect: []expectation{charges("{n}"), outcomes("{n} charged"), money("{n}"), figure("row versions written by the claims", "{n}")},
+				tables: keysWithPrimaryKey, work: work(false), after: counted(versions),
+				expect: []expectation{charges("{n}"), outcomes("{n} charged"), money("{n}"), figure(versions, "{n}")},
 			},
 			{
 				Name: "xmax", Title: "xmax tells who inserted", Sort: Costly, Should: 1, AlwaysHolds: true,
 				About:  "One charge. Every duplicate writes a new version of the row and locks it, where DO NOTHING writes nothing.",
 				SQL:    []Line{plain(begin), cure(upsertKeyXmax), note("true: inserted. false: it was there"), plain(insertCharge), plain(rememberKey), plain("COMMIT")},
-				tables: keysWithPrimaryKey, work: work(true), after: versions,
-				expect: []expectation{charges("1"), outcomes("1 charged, {n-1} replayed"), money("1"), figure("row versions written by the claims", "{n}")},
+				tables: keysWithPrimaryKey, work: work(true), after: counted(versions),
+				expect: []expectation{charges("1"), outcomes("1 charged, {n-1} replayed"), money("1"), figure(versions, "{n}")},
 			},
 			claimVariant(),
 		},

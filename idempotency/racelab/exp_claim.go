@@ -22,10 +22,7 @@ func claimByIndex() *Experiment {
 			})
 		},
 		expect: []expectation{charges("1"), outcomes("1 charged, {n-2} replayed, 1 undone"), money("1"), figure("owners", "2")},
-		after: func(_ context.Context, r *round) error {
-			r.figure("owners", "%d", r.count("owners", 0))
-			return nil
-		},
+		after:  counted("owners"),
 	}
 	return &Experiment{
 		Name: "claim", Title: "Let the unique index be the referee", Chapter: TheRightOne,

@@ -97,7 +97,7 @@ func cleanupInside() *Experiment {
 				},
 				tables: statusTable + enrolTable, prepare: inTheWay, work: inside,
 				expect: []expectation{
-					charges("0"), outcomes("1 409, 1 × 23505"),
+					charges("0"), outcomes("1 × 409, 1 × 23505"),
 					figure("the work failed with", "23505"), figure("the cleanup failed with", "25P02"),
 					figure("state after the cleanup", "in_progress"), figure("the cleanup on a healthy transaction", "23514"),
 					figure("state after a write that landed, and the ROLLBACK", "in_progress"),
@@ -137,7 +137,7 @@ func cleanupInside() *Experiment {
 					return w.record(ctx, claim, created(receipt{id, Price}))
 				},
 				after:  stateOfTheKey,
-				expect: []expectation{charges("1"), outcomes("1 charged, 1 × 23505"), money("1"), figure("the mark failed with", "nothing"), figure("state of the key", "completed")},
+				expect: []expectation{charges("1"), outcomes("1 charged, 1 × 23505"), money("1"), figure("the mark failed with", "nothing"), figure(stateFigure, "completed")},
 			},
 			{
 				Name: "gone-with-it", Title: "The claim goes with it", Sort: Right, Should: 1, Lanes: []string{"first try", "retry"}, AlwaysHolds: true,
@@ -171,7 +171,7 @@ func cleanupInside() *Experiment {
 					return answered(response), nil
 				},
 				after:  stateOfTheKey,
-				expect: []expectation{charges("1"), outcomes("1 charged, 1 × 23505"), money("1"), figure("state of the key", "completed")},
+				expect: []expectation{charges("1"), outcomes("1 charged, 1 × 23505"), money("1"), figure(stateFigure, "completed")},
 			},
 		},
 	}
@@ -223,7 +223,7 @@ func sweptBetween() *Experiment {
 			return w.buyLocal(ctx, theKey, Price, nil)
 		}
 	}
-	attempts := func(_ context.Context, r *round) error {
+	tried := func(_ context.Context, r *round) error {
 		n := 0
 		for _, e := range r.events.events {
 			if strings.Contains(e.SQL, "INSERT INTO idempotency_keys") {
@@ -275,21 +275,21 @@ func sweptBetween() *Experiment {
 					}
 					return told(Replayed, 200, []byte(response)), nil
 				}),
-				expect: []expectation{charges("0"), outcomes("1 422")},
+				expect: []expectation{charges("0"), outcomes("1 × 422")},
 			},
 			{
 				Name: "guarded", Title: "Guarded", Sort: Right, Should: 1, Lanes: lanes, AlwaysHolds: true,
 				About: "The package claims again.",
 				SQL:   []Line{plain(ledgerClaim), note("no row. The sweeper comes by"), plain(ledgerRead), note("no row either: claim again"), cure(ledgerClaim)},
-				Uses:  usesDo, ledger: true, work: contended(1), after: attempts,
+				Uses:  usesDo, ledger: true, work: contended(1), after: tried,
 				expect: []expectation{charges("1"), outcomes("1 charged"), money("1"), figure("claims tried", "2")},
 			},
 			{
 				Name: "contended", Title: "Again and again", Sort: Right, Should: 0, Lanes: lanes, AlwaysHolds: true,
 				About: "Three times in a row, and the package says 409: nobody is charged, and the client comes back.",
 				SQL:   []Line{plain(ledgerClaim), plain(ledgerRead), plain(ledgerClaim), plain(ledgerRead), cure(ledgerClaim), plain(ledgerRead), note("no row for the third time: 409")},
-				Uses:  usesDo, ledger: true, work: contended(3), after: attempts,
-				expect: []expectation{charges("0"), outcomes("1 409"), figure("claims tried", "3")},
+				Uses:  usesDo, ledger: true, work: contended(3), after: tried,
+				expect: []expectation{charges("0"), outcomes("1 × 409"), figure("claims tried", "3")},
 			},
 		},
 	}

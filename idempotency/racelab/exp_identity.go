@@ -140,7 +140,7 @@ func sameKeyAnotherBody() *Experiment {
 					}
 					return w.buyLocal(ctx, theKey, Price, nil)
 				},
-				expect: []expectation{charges("1"), outcomes("1 charged, 1 replayed, 3 422"), money("1")},
+				expect: []expectation{charges("1"), outcomes("1 charged, 1 replayed, 3 × 422"), money("1")},
 			},
 		},
 	}
@@ -222,7 +222,7 @@ func byteHash() *Experiment {
 				About:  "Four honest retries are told that they are another request.",
 				SQL:    []Line{fault(claimHashed), note("$2: sha256 of the body as it came"), plain(selectHashed)},
 				tables: hashedTable, work: hashed(ofBytes, spellings),
-				expect: []expectation{charges("1"), outcomes("1 charged, 4 422"), money("1")},
+				expect: []expectation{charges("1"), outcomes("1 charged, 4 × 422"), money("1")},
 			},
 			{
 				Name: "every-field", Title: "A hash of every field", Sort: Broken, Should: 1, Lanes: []string{"first try", "3 s later"}, AlwaysHolds: true,
@@ -236,7 +236,7 @@ func byteHash() *Experiment {
 					}
 					return hex.EncodeToString(print[:])
 				}, stamped),
-				expect: []expectation{charges("1"), outcomes("1 charged, 1 422"), money("1")},
+				expect: []expectation{charges("1"), outcomes("1 charged, 1 × 422"), money("1")},
 			},
 			{
 				Name: "canonical", Title: "The declared fields, canonical", Sort: Right, Should: 1, Lanes: append(lanes[:5:5], "with a time stamp"), AlwaysHolds: true,

@@ -121,7 +121,7 @@ func twoKeysOneOrder() *Experiment {
 					r.figure("keys stored", "%d", keys)
 					return err
 				},
-				expect: []expectation{charges("1"), outcomes("1 charged, {n-1} 409"), money("1"), figure("keys stored", "1")},
+				expect: []expectation{charges("1"), outcomes("1 charged, {n-1} × 409"), money("1"), figure("keys stored", "1")},
 			},
 		},
 	}
@@ -176,7 +176,7 @@ func clientKeys() *Experiment {
 					}
 					return w.buyLocal(ctx, "user-7", []int64{Price, 7900}[w.n-1], nil)
 				},
-				expect: []expectation{charges("1"), outcomes("1 charged, 1 422"), money("1")},
+				expect: []expectation{charges("1"), outcomes("1 charged, 1 × 422"), money("1")},
 			},
 			{
 				Name: "one-key-per-intent", Title: "One key per intent", Sort: Right, Should: 1, Lanes: []string{"first try", "retry"}, AlwaysHolds: true,
@@ -264,7 +264,7 @@ func retention() *Experiment {
 				work: script(24*time.Hour, func(ctx context.Context, w *worker) (Answer, error) {
 					return w.payOrder(ctx, theKey, nil)
 				}),
-				expect: []expectation{charges("1"), outcomes("1 charged, 1 done, 1 409"), money("1"), figure("keys reaped", "1")},
+				expect: []expectation{charges("1"), outcomes("1 charged, 1 done, 1 × 409"), money("1"), figure("keys reaped", "1")},
 			},
 		},
 	}

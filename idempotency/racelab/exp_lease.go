@@ -83,7 +83,7 @@ func leaseAndFence() *Experiment {
 				SQL:    []Line{plain(claimLease), note("the call; the lease lapses; another takes over:"), plain(takeLease), note("both record, the slower one last"), fault(recordLease), plain(selectLease)},
 				tables: leaseTable, work: unfenced(""), after: all(providerCalls, toldFigures),
 				expect: []expectation{
-					charges("2"), outcomes("2 charged, 1 replayed"), figure("calls of the provider", "2"),
+					charges("2"), outcomes("2 charged, 1 replayed"), figure(callsFigure, "2"),
 					figure("the second owner told", "charge 2"), figure("the replay says", "charge 1"),
 				},
 			},
@@ -92,7 +92,7 @@ func leaseAndFence() *Experiment {
 				About:  "One charge for two calls: the provider knows the key. The overwritten answer happens to be the same.",
 				SQL:    []Line{plain(claimLease), plain(takeLease), note("both call, under one downstream key"), plain(recordLease), plain(selectLease)},
 				tables: leaseTable, work: unfenced(downstream(theKey)), after: all(providerCalls, toldFigures),
-				expect: []expectation{charges("1"), outcomes("2 charged, 1 replayed"), figure("calls of the provider", "2"), figure("the replay says", "charge 1")},
+				expect: []expectation{charges("1"), outcomes("2 charged, 1 replayed"), figure(callsFigure, "2"), figure("the replay says", "charge 1")},
 			},
 			{
 				Name: "fenced", Title: "Fenced", Sort: Right, Should: 1, Lanes: lanes, AlwaysHolds: true,
@@ -102,8 +102,8 @@ func leaseAndFence() *Experiment {
 				work:  takenOver,
 				after: all(providerCalls, toldFigures, stateOfTheKey),
 				expect: []expectation{
-					charges("1"), outcomes("1 charged, 2 replayed"), money("1"), figure("calls of the provider", "2"),
-					figure("the second owner told", "charge 1"), figure("the replay says", "charge 1"), figure("state of the key", "completed"),
+					charges("1"), outcomes("1 charged, 2 replayed"), money("1"), figure(callsFigure, "2"),
+					figure("the second owner told", "charge 1"), figure("the replay says", "charge 1"), figure(stateFigure, "completed"),
 				},
 			},
 			{
@@ -129,7 +129,7 @@ func leaseAndFence() *Experiment {
 					return w.buyRemote(ctx, theKey, Price, during)
 				},
 				after:  providerCalls,
-				expect: []expectation{charges("1"), outcomes("1 charged, 1 replayed, 1 409"), money("1"), figure("calls of the provider", "1")},
+				expect: []expectation{charges("1"), outcomes("1 charged, 1 replayed, 1 × 409"), money("1"), figure(callsFigure, "1")},
 			},
 		},
 	}
@@ -169,7 +169,7 @@ func completer() *Experiment {
 					return Answer{Kind: Ignored, Note: "nobody is there"}, w.lapse(ctx)
 				},
 				after:  all(providerCalls, stateOfTheKey),
-				expect: []expectation{charges("1"), outcomes("1 ignored, 1 killed"), figure("state of the key", "in_progress")},
+				expect: []expectation{charges("1"), outcomes("1 ignored, 1 killed"), figure(stateFigure, "in_progress")},
 			},
 			{
 				Name: "completer", Title: "A completer", Sort: Right, Should: 1, Lanes: []string{"buyer", "completer"}, AlwaysHolds: true,
@@ -207,7 +207,7 @@ func completer() *Experiment {
 				after: all(providerCalls, stateOfTheKey),
 				expect: []expectation{
 					charges("1"), outcomes("1 done, 1 killed"), money("1"),
-					figure("calls of the provider", "2"), figure("state of the key", "completed"),
+					figure(callsFigure, "2"), figure(stateFigure, "completed"),
 				},
 			},
 		},

@@ -44,7 +44,7 @@ func raceLoser() *Experiment {
 				after: differentAnswers,
 				expect: []expectation{
 					charges("1"), outcomes("1 charged, {n-1} replayed"), money("1"),
-					figure(heldAtCall, "{n}"), figure("different answers", "1"),
+					figure(heldAtCall, "{n}"), figure(differing, "1"),
 				},
 			},
 			{
@@ -58,8 +58,8 @@ func raceLoser() *Experiment {
 				},
 				after: differentAnswers,
 				expect: []expectation{
-					charges("1"), outcomes("1 charged, {n-1} 409"), money("1"),
-					figure(heldAtCall, "0"), figure("different answers", "1"),
+					charges("1"), outcomes("1 charged, {n-1} × 409"), money("1"),
+					figure(heldAtCall, "0"), figure(differing, "1"),
 				},
 			},
 			{
@@ -78,7 +78,7 @@ func raceLoser() *Experiment {
 				after: differentAnswers,
 				expect: []expectation{
 					charges("1"), outcomes("1 charged, {n-1} replayed"), money("1"),
-					figure(heldAtCall, "0"), figure("different answers", "1"),
+					figure(heldAtCall, "0"), figure(differing, "1"),
 				},
 			},
 			{

@@ -187,7 +187,7 @@ func expiringLock() *Experiment {
 				About: "The same pause. The second owner repeats the call under the same downstream key, and the first one's record finds the key under another owner.",
 				SQL:   []Line{plain(ledgerClaim), note("the lease lapses; another takes over"), plain(ledgerTakes), plain(ledgerDone), note("the first owner comes back:"), cure(ledgerFence)},
 				Uses:  usesRecord, ledger: true, wait: -1, work: takenOver, after: all(providerCalls, stateOfTheKey),
-				expect: []expectation{charges("1"), outcomes("1 charged, 2 replayed"), money("1"), figure("calls of the provider", "2"), figure("state of the key", "completed")},
+				expect: []expectation{charges("1"), outcomes("1 charged, 2 replayed"), money("1"), figure(callsFigure, "2"), figure(stateFigure, "completed")},
 			},
 		},
 	}
@@ -291,7 +291,7 @@ func statementRetries() *Experiment {
 					return w.buyLocal(ctx, theKey, Price, nil)
 				},
 				after:  stateOfTheKey,
-				expect: []expectation{charges("1"), outcomes("1 charged"), money("1"), figure("state of the key", "completed")},
+				expect: []expectation{charges("1"), outcomes("1 charged"), money("1"), figure(stateFigure, "completed")},
 			},
 		},
 	}

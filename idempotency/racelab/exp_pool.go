@@ -111,17 +111,17 @@ func beginOnThePool() *Experiment {
 	}
 	survivors := func(ctx context.Context, r *round) error {
 		who, err := ask[string](ctx, r.lab, `SELECT coalesce(string_agg(who, ', ' ORDER BY id), 'none') FROM notes`)
-		r.figure("surviving rows", "%s", who)
+		r.figure(survivingRows, "%s", who)
 		return err
 	}
 	lines := []Line{fault(begin), note("B, on the same pool:"), plain(insertNote), note("A goes on:"), plain(insertNote), plain("ROLLBACK")}
 	lanes := []string{"A", "B"}
 	pgx := func(name, title string, conns int) Variant {
 		return Variant{
-			Name: name, Title: title, Sort: Broken, Lanes: lanes, AlwaysHolds: true, Headline: "surviving rows",
+			Name: name, Title: title, Sort: Broken, Lanes: lanes, AlwaysHolds: true, Headline: survivingRows,
 			About: "pgx looks at each connection that comes back, finds it in a transaction, and closes it. B is safe, and nobody is told: A's INSERT commits by itself, and survives its own ROLLBACK.",
 			SQL:   lines, tables: notesTable, conns: conns, shared: true, work: onPgx, after: survivors,
-			expect: []expectation{outcomes("1 done, 1 undone"), figure("surviving rows", "B, A")},
+			expect: []expectation{outcomes("1 done, 1 undone"), figure(survivingRows, "B, A")},
 		}
 	}
 	return &Experiment{
@@ -136,19 +136,19 @@ func beginOnThePool() *Experiment {
 			pgx("pgx-pool-of-1", "pgx, a pool of 1", 1),
 			pgx("pgx-pool-of-4", "pgx, a pool of 4", 4),
 			{
-				Name: "naive-pool-of-1", Title: "A pool that does not look, of 1", Sort: Broken, Lanes: lanes, AlwaysHolds: true, Headline: "surviving rows",
+				Name: "naive-pool-of-1", Title: "A pool that does not look, of 1", Sort: Broken, Lanes: lanes, AlwaysHolds: true, Headline: survivingRows,
 				About: "As in Node: B's statement runs within A's transaction, and A's ROLLBACK takes it along.",
 				SQL:   lines, tables: notesTable, conns: 1, shared: true, work: onNaive, after: survivors,
-				expect: []expectation{outcomes("1 done, 1 undone"), figure("surviving rows", "none"), figure("connections left in a transaction", "0")},
+				expect: []expectation{outcomes("1 done, 1 undone"), figure(survivingRows, "none"), figure("connections left in a transaction", "0")},
 			},
 			{
-				Name: "naive-pool-of-4", Title: "A pool that does not look, of 4", Sort: Broken, Lanes: lanes, AlwaysHolds: true, Headline: "surviving rows",
+				Name: "naive-pool-of-4", Title: "A pool that does not look, of 4", Sort: Broken, Lanes: lanes, AlwaysHolds: true, Headline: survivingRows,
 				About: "Each statement runs on another connection. A's row survives its own ROLLBACK, and one connection stays in a transaction for whoever gets it next.",
 				SQL:   lines, tables: notesTable, conns: 4, shared: true, work: onNaive, after: survivors,
-				expect: []expectation{outcomes("1 done, 1 undone"), figure("surviving rows", "B, A"), figure("connections left in a transaction", "1")},
+				expect: []expectation{outcomes("1 done, 1 undone"), figure(survivingRows, "B, A"), figure("connections left in a transaction", "1")},
 			},
 			{
-				Name: "lock-on-the-pool", Title: "FOR UPDATE on the pool", Sort: Broken, Lanes: lanes, AlwaysHolds: true, Headline: "B had to wait",
+				Name: "lock-on-the-pool", Title: "FOR UPDATE on the pool", Sort: Broken, Lanes: lanes, AlwaysHolds: true, Headline: hadToWait,
 				About:  "The lock is gone when the statement ends: B changes the row that A believes it holds.",
 				SQL:    []Line{plain(begin), fault(lockStock), note("B, meanwhile, does not wait:"), plain(lowerStock), plain("COMMIT")},
 				tables: stockTable, conns: 4, shared: true,
@@ -175,10 +175,10 @@ func beginOnThePool() *Experiment {
 					return Answer{Kind: Done}, err
 				},
 				after:  waitedFor,
-				expect: []expectation{outcomes("2 done"), figure("B had to wait", "no")},
+				expect: []expectation{outcomes("2 done"), figure(hadToWait, "no")},
 			},
 			{
-				Name: "checked-out", Title: "A connection, checked out", Sort: Right, Lanes: lanes, AlwaysHolds: true, Headline: "surviving rows",
+				Name: "checked-out", Title: "A connection, checked out", Sort: Right, Lanes: lanes, AlwaysHolds: true, Headline: survivingRows,
 				About: "The package runs every transaction on one connection, and closes it rather than give it back dirty.",
 				SQL:   []Line{cure(begin), note("B, on another connection:"), plain(insertNote), note("A goes on:"), plain(insertNote), cure("ROLLBACK")},
 				Uses:  &Code{"idempotency/tx.go", "Ledger.Transact"}, tables: notesTable, ledger: true, conns: 4,
@@ -206,10 +206,10 @@ func beginOnThePool() *Experiment {
 					})
 				},
 				after:  survivors,
-				expect: []expectation{outcomes("1 done, 1 undone"), figure("surviving rows", "B")},
+				expect: []expectation{outcomes("1 done, 1 undone"), figure(survivingRows, "B")},
 			},
 			{
-				Name: "lock-checked-out", Title: "FOR UPDATE, checked out", Sort: Right, Lanes: lanes, AlwaysHolds: true, Headline: "B had to wait",
+				Name: "lock-checked-out", Title: "FOR UPDATE, checked out", Sort: Right, Lanes: lanes, AlwaysHolds: true, Headline: hadToWait,
 				About: "The lock holds until A commits.",
 				SQL:   []Line{plain(begin), cure(lockStock), note("B, meanwhile, waits:"), plain(lowerStock), plain("COMMIT")},
 				Uses:  &Code{"idempotency/tx.go", "Ledger.Transact"}, tables: stockTable, ledger: true, conns: 4, prepare: restock,
@@ -230,7 +230,7 @@ func beginOnThePool() *Experiment {
 					})
 				},
 				after:  waitedFor,
-				expect: []expectation{outcomes("2 done"), figure("B had to wait", "yes")},
+				expect: []expectation{outcomes("2 done"), figure(hadToWait, "yes")},
 			},
 		},
 	}
@@ -245,10 +245,10 @@ func restock(ctx context.Context, r *round) error {
 func waitedFor(_ context.Context, r *round) error {
 	for _, l := range r.observer.taken() {
 		if len(l.waiting) > 0 {
-			r.figure("B had to wait", "yes")
+			r.figure(hadToWait, "yes")
 			return nil
 		}
 	}
-	r.figure("B had to wait", "no")
+	r.figure(hadToWait, "no")
 	return nil
 }

@@ -87,7 +87,7 @@ func recordedAfterCharge() *Experiment {
 					})
 				},
 				after:  providerCalls,
-				expect: []expectation{charges("2"), outcomes("1 charged, 1 killed"), money("2"), figure("calls of the provider", "2")},
+				expect: []expectation{charges("2"), outcomes("1 charged, 1 killed"), money("2"), figure(callsFigure, "2")},
 			},
 			{
 				Name: "client-timeout", Title: "The client hangs up", Sort: Broken, Should: 1, Lanes: lanes, AlwaysHolds: true,
@@ -112,7 +112,7 @@ func recordedAfterCharge() *Experiment {
 					return answer, err
 				},
 				after:  providerCalls,
-				expect: []expectation{charges("2"), outcomes("1 charged, 1 hung up"), money("2"), figure("calls of the provider", "2")},
+				expect: []expectation{charges("2"), outcomes("1 charged, 1 hung up"), money("2"), figure(callsFigure, "2")},
 			},
 			{
 				Name: "no-downstream-key", Title: "Claimed first, but no key for the provider", Sort: Broken, Should: 1, AlwaysHolds: true,
@@ -120,7 +120,7 @@ func recordedAfterCharge() *Experiment {
 				About:  "The second owner knows that somebody was here. Whether the card was charged it can only ask, and it calls again instead.",
 				SQL:    []Line{plain(ledgerClaim), note("call the provider, without a key; here the process dies"), fault(ledgerTakes), note("call the provider again"), plain(ledgerDone)},
 				ledger: true, wait: -1, work: claimFirst(""), after: providerCalls,
-				expect: []expectation{charges("2"), outcomes("1 charged, 1 409, 1 killed"), money("2"), figure("calls of the provider", "2")},
+				expect: []expectation{charges("2"), outcomes("1 charged, 1 × 409, 1 killed"), money("2"), figure(callsFigure, "2")},
 			},
 			{
 				Name: "claim-first", Title: "Claimed first", Sort: Right, Should: 1, AlwaysHolds: true,
@@ -129,8 +129,8 @@ func recordedAfterCharge() *Experiment {
 				SQL:   []Line{cure(ledgerClaim), note("call the provider, under a downstream key; here the process dies"), cure(ledgerTakes), note("the same call under the same key: the same charge"), plain(ledgerDone)},
 				Uses:  usesClaim, ledger: true, wait: -1, work: claimFirst(downstream(theKey)), after: all(providerCalls, stateOfTheKey),
 				expect: []expectation{
-					charges("1"), outcomes("1 charged, 1 409, 1 killed"), money("1"),
-					figure("calls of the provider", "2"), figure("state of the key", "completed"),
+					charges("1"), outcomes("1 charged, 1 × 409, 1 killed"), money("1"),
+					figure(callsFigure, "2"), figure(stateFigure, "completed"),
 				},
 			},
 			{
@@ -161,7 +161,7 @@ func recordedAfterCharge() *Experiment {
 					return Answer{Kind: HungUp, Note: "recorded all the same"}, nil
 				},
 				after:  all(providerCalls, stateOfTheKey),
-				expect: []expectation{charges("1"), outcomes("1 replayed, 1 hung up"), money("1"), figure("calls of the provider", "1"), figure("state of the key", "completed")},
+				expect: []expectation{charges("1"), outcomes("1 replayed, 1 hung up"), money("1"), figure(callsFigure, "1"), figure(stateFigure, "completed")},
 			},
 		},
 	}
@@ -240,10 +240,10 @@ func acrossTheCall() *Experiment {
 			{
 				Name: "one-transaction", Title: "One transaction", Sort: Broken, Should: 2, AlwaysHolds: true,
 				About:  "Four connections do nothing, and everyone else is told 503: the last worker, too, who buys something else.",
-				SQL:    []Line{plain(ledgerClaim), fault("the call, with the transaction open"), plain(ledgerDone), plain("COMMIT")},
+				SQL:    []Line{plain(ledgerClaim), {Text: "the call, with the transaction open", Mark: Fault, Comment: true}, plain(ledgerDone), plain("COMMIT")},
 				ledger: true, conns: pool, work: oneTransaction, after: another,
 				expect: []expectation{
-					charges("1"), outcomes("1 charged, 3 replayed, {n-4} 503"),
+					charges("1"), outcomes("1 charged, 3 replayed, {n-4} × 503"),
 					figure(heldAtCall, "4"), figure("another buyer was told", "503"),
 				},
 			},
@@ -286,7 +286,7 @@ func acrossTheCall() *Experiment {
 					return nil
 				}),
 				expect: []expectation{
-					charges("2"), outcomes("2 charged, {n-2} 503"),
+					charges("2"), outcomes("2 charged, {n-2} × 503"),
 					figure("another buyer was told", "201"), figure("the first duplicate's SQLSTATE", "55P03"),
 				},
 			},

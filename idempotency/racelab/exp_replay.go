@@ -60,7 +60,7 @@ func replayBytes() *Experiment {
 	bigIDs := func(ctx context.Context, r *round) error {
 		return r.lab.exec(ctx, fmt.Sprintf("SELECT setval('charges_id_seq', %d, false)", int64(bigID)))
 	}
-	differ := []expectation{charges("1"), outcomes("1 charged, {n-1} replayed"), money("1"), figure("different answers", "2")}
+	differ := []expectation{charges("1"), outcomes("1 charged, {n-1} replayed"), money("1"), figure(differing, "2")}
 	return &Experiment{
 		Name: "replay-bytes", Title: "The same answer", Chapter: TheBookkeeping,
 		About: "A replay must be the first answer, byte for byte. A jsonb column parses what it stores and writes it anew, in its own order. A fresh path that is encoded by hand drifts from what is stored: 1 once, and \"1\" seven times. " +
@@ -101,8 +101,8 @@ func replayBytes() *Experiment {
 					return string(encoded), err
 				}),
 				after: differentAnswers,
-				expect: append(differ[:3:3], figure("different answers", "2"),
-					figure("charges that the answers name", "9007199254740992, 9007199254740993")),
+				expect: append(differ[:3:3], figure(differing, "2"),
+					figure(named, "9007199254740992, 9007199254740993")),
 			},
 			{
 				Name: "stored-bytes", Title: "The stored bytes", Sort: Right, Should: 1, AlwaysHolds: true,
@@ -113,8 +113,8 @@ func replayBytes() *Experiment {
 					return w.buyLocal(ctx, theKey, Price, func() error { return w.hold(ctx) })
 				},
 				after: differentAnswers,
-				expect: append(differ[:3:3], figure("different answers", "1"),
-					figure("charges that the answers name", "9007199254740993")),
+				expect: append(differ[:3:3], figure(differing, "1"),
+					figure(named, "9007199254740993")),
 			},
 		},
 	}

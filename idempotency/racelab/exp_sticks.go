@@ -79,7 +79,7 @@ func whatSticks() *Experiment {
 					return Answer{Kind: Declined, Status: 402, Body: string(declined.Body)}, err
 				},
 				after:  providerCalls,
-				expect: []expectation{charges("0"), outcomes("3 402"), figure("calls of the provider", "3")},
+				expect: []expectation{charges("0"), outcomes("3 × 402"), figure(callsFigure, "3")},
 			},
 			{
 				Name: "decline-stored", Title: "A decline is stored", Sort: Right, Lanes: three, AlwaysHolds: true,
@@ -87,8 +87,8 @@ func whatSticks() *Experiment {
 				SQL:   []Line{plain(ledgerClaim), note("the bank declines"), cure(ledgerDone), note("a retry replays the 402"), plain(ledgerRead)},
 				Uses:  usesRecord, ledger: true, wait: -1, work: tries(decline, decline, decline), after: all(providerCalls, stateOfTheKey, differentAnswers),
 				expect: []expectation{
-					charges("0"), outcomes("2 replayed, 1 402"), figure("calls of the provider", "1"),
-					figure("state of the key", "completed"), figure("different answers", "1"),
+					charges("0"), outcomes("2 replayed, 1 × 402"), figure(callsFigure, "1"),
+					figure(stateFigure, "completed"), figure(differing, "1"),
 				},
 			},
 			{
@@ -96,14 +96,14 @@ func whatSticks() *Experiment {
 				About: "The provider was busy and did nothing. The key becomes failed_retryable, and the next request with it claims it again.",
 				SQL:   []Line{plain(ledgerClaim), note("429 from the provider"), cure(releaseLedger), note("the retry claims it again"), plain(ledgerRetry), plain(ledgerDone)},
 				Uses:  usesRelease, ledger: true, wait: -1, work: tries(busy, charge, charge), after: all(providerCalls, stateOfTheKey),
-				expect: []expectation{charges("1"), outcomes("1 charged, 1 replayed, 1 503"), money("1"), figure("calls of the provider", "2"), figure("state of the key", "completed")},
+				expect: []expectation{charges("1"), outcomes("1 charged, 1 replayed, 1 × 503"), money("1"), figure(callsFigure, "2"), figure(stateFigure, "completed")},
 			},
 			{
 				Name: "unknown-kept", Title: "Nobody knows", Sort: Right, Should: 1, Lanes: []string{"first try", "at once", "after the lease"}, AlwaysHolds: true,
 				About: "The answer was lost. The key stays in progress: a retry at once is told 409, a later one takes over and hears of the charge.",
 				SQL:   []Line{plain(ledgerClaim), note("the provider's answer is lost"), cure(giveUpLedger), note("a retry at once: 409. After the lease:"), plain(ledgerTakes), plain(ledgerDone)},
 				Uses:  &Code{"idempotency/record.go", "Ledger.GiveUp"}, ledger: true, wait: -1, work: tries(lost, charge, charge), after: all(providerCalls, stateOfTheKey),
-				expect: []expectation{charges("1"), outcomes("1 charged, 1 409, 1 503 unknown"), money("1"), figure("calls of the provider", "2"), figure("state of the key", "completed")},
+				expect: []expectation{charges("1"), outcomes("1 charged, 1 × 409, 1 × 503 unknown"), money("1"), figure(callsFigure, "2"), figure(stateFigure, "completed")},
 			},
 			{
 				Name: "unknown-as-failure", Title: "Unknown, taken for failed", Sort: Broken, Should: 1, Lanes: []string{"first try", "retry"}, AlwaysHolds: true,
@@ -130,7 +130,7 @@ func whatSticks() *Experiment {
 					return told(Charged, 201, body), err
 				},
 				after:  providerCalls,
-				expect: []expectation{charges("2"), outcomes("1 charged, 1 503 unknown"), money("2"), figure("calls of the provider", "2")},
+				expect: []expectation{charges("2"), outcomes("1 charged, 1 × 503 unknown"), money("2"), figure(callsFigure, "2")},
 			},
 			{
 				Name: "invalid-stores-nothing", Title: "Refused before the claim", Sort: Right, Should: 1, Lanes: []string{"a typing error", "corrected"}, AlwaysHolds: true,
@@ -148,7 +148,7 @@ func whatSticks() *Experiment {
 					}
 					return w.buyRemote(ctx, theKey, Price, nil)
 				},
-				expect: []expectation{charges("1"), outcomes("1 charged, 1 400"), money("1"), figure("rows after the refusal", "0")},
+				expect: []expectation{charges("1"), outcomes("1 charged, 1 × 400"), money("1"), figure("rows after the refusal", "0")},
 			},
 		},
 	}

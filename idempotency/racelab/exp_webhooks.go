@@ -190,7 +190,7 @@ func webhooks() *Experiment {
 					}))
 				},
 				after:  fulfilments,
-				expect: []expectation{outcomes("1 done, 1 409, 1 killed"), figure(fulfilled, "1 × open the course")},
+				expect: []expectation{outcomes("1 done, 1 × 409, 1 killed"), figure(fulfilled, "1 × open the course")},
 			},
 		},
 	}

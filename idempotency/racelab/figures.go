@@ -7,6 +7,19 @@ import (
 	"strings"
 )
 
+// The names of figures that several variants have.
+const (
+	differing     = "different answers"
+	named         = "charges that the answers name"
+	callsFigure   = "calls of the provider"
+	stateFigure   = "state of the key"
+	foundNoKey    = "workers that found no key"
+	attemptsPaid  = "attempts that the losers paid"
+	retriedLosers = "losers who needed more than one attempt"
+	survivingRows = "surviving rows"
+	hadToWait     = "B had to wait"
+)
+
 // differentAnswers notes how many different bodies the clients got, and which
 // charges those name.
 func differentAnswers(_ context.Context, r *round) error {
@@ -20,8 +33,8 @@ func differentAnswers(_ context.Context, r *round) error {
 		}
 	}
 	slices.Sort(names)
-	r.figure("different answers", "%d", len(bodies))
-	r.figure("charges that the answers name", "%s", strings.Join(names, ", "))
+	r.figure(differing, "%d", len(bodies))
+	r.figure(named, "%s", strings.Join(names, ", "))
 	return nil
 }
 
@@ -37,15 +50,41 @@ func lockWaits(_ context.Context, r *round) error {
 
 // providerCalls notes how often the provider was called.
 func providerCalls(_ context.Context, r *round) error {
-	r.figure("calls of the provider", "%d", r.provider.called())
+	r.figure(callsFigure, "%d", r.provider.called())
 	return nil
 }
 
 // stateOfTheKey notes the key's status in the ledger.
 func stateOfTheKey(ctx context.Context, r *round) error {
 	status, err := ask[string](ctx, r.lab, `SELECT coalesce((SELECT status FROM idempotency_keys WHERE key = $1), 'no row')`, theKey)
-	r.figure("state of the key", "%s", status)
+	r.figure(stateFigure, "%s", status)
 	return err
+}
+
+// counted notes a counter of the variant's own.
+func counted(name string) func(context.Context, *round) error {
+	return func(_ context.Context, r *round) error {
+		r.figure(name, "%d", r.count(name, 0))
+		return nil
+	}
+}
+
+// attempts notes how often those who were not first ran their transactions.
+func attempts(_ context.Context, r *round) error {
+	var each []string
+	again := 0
+	for _, a := range r.answers {
+		if a.Kind == Charged {
+			continue
+		}
+		each = append(each, strconv.Itoa(a.Attempts))
+		if a.Attempts > 1 {
+			again++
+		}
+	}
+	r.figure(retriedLosers, "%d", again)
+	r.figure(attemptsPaid, "%s", strings.Join(each, ", "))
+	return nil
 }
 
 // all notes several figures.

@@ -12,13 +12,16 @@ import (
 
 // Lab runs experiments on one PostgreSQL. Its methods are safe for concurrent
 // use; runs do not see each other.
-type Lab struct{ database *pgx.ConnConfig }
+type Lab struct {
+	database *pgx.ConnConfig
+	limit    time.Duration // of a run
+}
 
 // New makes a Lab on the database that config reaches. Its role must be allowed
 // to create schemas. A run opens its own connections: one for each worker, and
 // two of the lab's. It never touches what stands in another schema than the
 // run's own, and drops that at the end, also after a cancel or a panic.
-func New(config *pgx.ConnConfig) *Lab { return &Lab{database: config.Copy()} }
+func New(config *pgx.ConnConfig) *Lab { return &Lab{database: config.Copy(), limit: runLimit} }
 
 // Progress is a trial that has ended.
 type Progress struct {
@@ -47,7 +50,7 @@ func (l *Lab) Run(ctx context.Context, name string, s Settings, progress func(Pr
 }
 
 func (l *Lab) run(ctx context.Context, e *Experiment, s Settings, progress func(Progress)) (*Result, error) {
-	limited, cancel := context.WithTimeoutCause(ctx, runLimit, ErrDeadline)
+	limited, cancel := context.WithTimeoutCause(ctx, l.limit, ErrDeadline)
 	defer cancel()
 	result := &Result{
 		Experiment: e.Name, Settings: s, HandlerMillis: milliseconds(s.Handler), Started: time.Now(), OK: true,
@@ -56,7 +59,7 @@ func (l *Lab) run(ctx context.Context, e *Experiment, s Settings, progress func(
 		trials, err := l.runVariant(limited, result, v, progress)
 		if err != nil {
 			if errors.Is(context.Cause(limited), ErrDeadline) {
-				err = fmt.Errorf("%w, more than %s: %w", ErrDeadline, runLimit, err)
+				err = fmt.Errorf("%w, more than %s: %w", ErrDeadline, l.limit, err)
 			}
 			return nil, fmt.Errorf("running %s, %s: %w", e.Name, v.Name, err)
 		}

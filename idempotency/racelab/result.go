@@ -64,6 +64,15 @@ func (v *VariantResult) Check(figure string) *Check {
 	return nil
 }
 
+// seen gives a figure of the variant's own as the trials showed it.
+func (v *VariantResult) seen(figure string) string {
+	var list []string
+	for i := range v.Trials {
+		list = append(list, expectation{figure: figure}.got(&v.Trials[i]))
+	}
+	return strings.Join(distinct(list), "; ")
+}
+
 // Spread is how many trials had so many charges.
 type Spread struct {
 	Charges int `json:"charges"`

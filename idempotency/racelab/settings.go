@@ -1,6 +1,9 @@
 package racelab
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Window says what keeps the window between check and act open.
 type Window string
@@ -84,11 +87,11 @@ func (e *Experiment) settle(s Settings) (Settings, error) {
 	case s.Window == Handler && (s.Handler < 0 || s.Handler > MaxHandler):
 		return s, &BoundsError{"milliseconds of handler", int(s.Handler.Milliseconds()), 0, int(MaxHandler.Milliseconds())}
 	case s.Window != Barrier && s.Window != None && s.Window != Handler:
-		return s, &UnknownError{Name: string(s.Window), Suggestions: []string{string(Barrier), string(None), string(Handler)}}
+		return s, fmt.Errorf("%w: the window is %q: choose %s, %s or %s", ErrBounds, s.Window, Barrier, None, Handler)
 	}
 	for _, name := range s.Variants {
 		if e.Variant(name) == nil {
-			return s, &UnknownError{Name: e.Name + " " + name, Suggestions: resembling(name, e.variantNames())}
+			return s, &UnknownError{Name: name, Of: e.Name, Suggestions: e.variantNames()}
 		}
 	}
 	return s, nil
