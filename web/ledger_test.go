@@ -122,7 +122,7 @@ func TestWhatHappened(t *testing.T) {
 			require.Contains(t, lane, "replayed at")
 			require.Contains(t, lane, `href="#none"`)
 		}
-		require.Regexp(t, `(One copy|\w+ copies) of this payment reached the shop`, page)
+		require.Regexp(t, `(This payment claimed|\w+ copies of this payment reached the shop)`, page)
 		require.Contains(t, page, "claimed the key, called Stripe, which charged the card, and recorded the answer.")
 		require.Regexp(t, `<dt>Replays</dt> ?<dd><b class="figures">7</b> the same \d+ bytes, the last one`, page)
 	})
@@ -138,7 +138,7 @@ func TestWhatHappened(t *testing.T) {
 		require.Len(t, lanes, 1)
 		require.NotContains(t, table, `href="#charge"`)
 		require.Contains(t, lanes[0], "answered 402")
-		require.Contains(t, page, "It claimed the key, called Stripe, which charged nothing, and recorded that answer. Nobody has sent it again.")
+		require.Contains(t, page, "This payment claimed the key, called Stripe, which charged nothing, and recorded that answer. Nobody has been given it again yet.")
 	})
 
 	t.Run("ARetry", func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestWhatHappened(t *testing.T) {
 		pay := post("/orders/"+order.ID+"/payments", `{"payment_method":"pm_sim_rate_limited"}`, key(order.PaymentKey))
 		require.Equal(t, 503, s.send(pay).status)
 		page := squeezed(s.send(get("/orders/"+order.ID, fromBrowser)).page())
-		require.Contains(t, page, "It claimed the key, but Stripe took nothing: the key is free to be tried again.")
+		require.Contains(t, page, "This payment claimed the key, but Stripe took nothing: the key is free to be tried again.")
 		pay = post("/orders/"+order.ID+"/payments", `{"payment_method":"pm_sim_rate_limited"}`, key(order.PaymentKey))
 		require.Equal(t, 201, s.send(pay).status)
 		page = squeezed(s.send(get("/orders/"+order.ID, fromBrowser)).page())

@@ -25,8 +25,7 @@ func (m WhatHappened) copiesText() string {
 	}
 	var b strings.Builder
 	switch within, known := m.within(waited); {
-	case n == 1:
-		fmt.Fprintf(&b, "One copy of this %s reached the shop. ", m.Noun)
+	case n == 1: // a copy that was told to come back is not in the history
 	case known:
 		fmt.Fprintf(&b, "%s of this %s reached the shop within %s. ", capital(atLeast+lower(atLeast, several(n, "copy", "copies"))), m.Noun, length(within))
 	default:
@@ -34,7 +33,7 @@ func (m WhatHappened) copiesText() string {
 	}
 	who := "The first"
 	if n == 1 {
-		who = "It"
+		who = "This " + m.Noun
 	}
 	b.WriteString(who + " " + o.did() + ".")
 	answered := o.End == EndRecorded
@@ -51,7 +50,7 @@ func (m WhatHappened) copiesText() string {
 	case len(later) > 1:
 		fmt.Fprintf(&b, " %s more came after the answer, and were given it again.", numeral(len(later)))
 	case answered && n == 1:
-		b.WriteString(" Nobody has sent it again.")
+		b.WriteString(" Nobody has been given it again yet.")
 	}
 	return b.String()
 }
