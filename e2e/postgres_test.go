@@ -119,10 +119,10 @@ func (p *postgres) makeTemplate(ctx context.Context) error {
 // sweep drops the databases of runs that ended without doing so.
 func (p *postgres) sweep(ctx context.Context) error {
 	rows, _ := p.pool.Query(ctx, `
-		SELECT datname FROM pg_database
-		 WHERE datname ~ ('^' || $1 || '[0-9a-f]{8}_')
-		   AND NOT EXISTS (SELECT FROM pg_stat_activity
-		                    WHERE application_name = substring(datname FROM '^' || $1 || '[0-9a-f]{8}'))`, databasePrefix)
+		SELECT d.datname FROM pg_database d
+		 WHERE d.datname ~ ('^' || $1 || '[0-9a-f]{8}_')
+		   AND NOT EXISTS (SELECT FROM pg_stat_activity a
+		                    WHERE a.application_name = substring(d.datname FROM '^' || $1 || '[0-9a-f]{8}'))`, databasePrefix)
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return err
