@@ -40,3 +40,6 @@ mutants: ## break each guarantee in a copy of the tree; a survivor is an error
 
 vuln: ## known vulnerabilities; needs to reach the vulnerability database
 	@$(GO) tool govulncheck ./... || { echo "govulncheck found something, or could not reach the vulnerability database (see above)"; exit 1; }
+
+sweep: ## kill, cut and delay at every message of every operation, then random runs (SWEEP_SHARD=1/2 is half)
+	SWEEP=all RANDOM_RUNS=20 RANDOM_STEPS=40 $(GO) test -v -count=1 -timeout 60m -run '^(TestSweep|TestRandom)$$' ./e2e

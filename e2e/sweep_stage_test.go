@@ -103,7 +103,7 @@ func (s *stage) warm(t testing.TB) {
 // the same ones: else a boundary would mean nothing.
 func (s *stage) count(t testing.TB) {
 	var before trace
-	for range 6 {
+	for range 20 {
 		if s.cold {
 			s.warm(t)
 		}
@@ -253,7 +253,7 @@ func (s *stage) finish(t testing.TB, tr *trial, first answer) string {
 		case attempts > 1:
 			how = "taken over"
 		default:
-			how = "begun anew"
+			how = "sent again"
 		}
 	}
 	s.flow.ends(t, s, tr, last)
