@@ -127,6 +127,17 @@ func TestEightCopiesAreDrawnAsTheHistoryHasThem(t *testing.T) {
 		"Replays 7 the same 214 bytes, the last one 4.7 ms after the record", text(only(t, elements(root, withClass("phases")))))
 }
 
+// The key goes to whoever's INSERT came first, which need not be the copy that
+// came first.
+func TestWhoClaimedNeedNotHaveComeFirst(t *testing.T) {
+	t.Parallel()
+	m := copies(3)
+	m.Owners[0].Arrived = at(2)
+	m.Replays[0].Arrived = at(0)
+	words := text(only(t, elements(happened(t, m), withClass("section-lede"))))
+	require.Contains(t, words, "Three copies of this payment reached the shop within 3.0 ms. One of them claimed the key")
+}
+
 func TestMoreThanEightCopiesShareALane(t *testing.T) {
 	t.Parallel()
 	rows := lanes(t, happened(t, copies(20)))

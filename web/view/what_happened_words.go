@@ -32,6 +32,11 @@ func (m WhatHappened) copiesText() string {
 		fmt.Fprintf(&b, "%s of this %s reached the shop while it was being carried out. ", capital(atLeast+lower(atLeast, several(n, "copy", "copies"))), m.Noun)
 	}
 	who := "The first"
+	for _, r := range waited {
+		if o.Arrived == nil || r.Arrived == nil || *r.Arrived < *o.Arrived {
+			who = "One of them"
+		}
+	}
 	if n == 1 {
 		who = "This " + m.Noun
 	}
