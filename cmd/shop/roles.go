@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"payonce/checkout"
@@ -16,24 +17,44 @@ const reapInterval = time.Minute
 // roles are what every shop does beside selling: finish what nobody is left to
 // finish, and forget what nobody can ask for any more. All shops of a database
 // do both; its rows decide who does what.
-func (c *serveCommand) roles(ctx context.Context, service *checkout.Service, ledger *idempotency.Ledger, log *slog.Logger) (stop func()) {
-	stopReaper := every(ctx, reapInterval, func(ctx context.Context) {
-		c.reap(ctx, service, ledger, log)
-	})
-	if c.CompleterInterval == 0 {
-		return stopReaper
+func (c *serveCommand) roles(service *checkout.Service, ledger *idempotency.Ledger, log *slog.Logger) []role {
+	roles := []role{{"reaper", reapInterval, func(ctx context.Context) { c.reap(ctx, service, ledger, log) }}}
+	if c.CompleterInterval > 0 {
+		roles = append(roles, role{"completer", c.CompleterInterval, func(ctx context.Context) { complete(ctx, service, log) }})
 	}
-	stopCompleter := every(ctx, c.CompleterInterval, func(ctx context.Context) {
-		done, err := service.CompleteOnce(ctx)
-		switch {
-		case err != nil && ctx.Err() == nil:
-			log.Warn("completing", slog.Any("err", err))
-		case done != checkout.CompleteResult{}:
-			log.Info("completed", slog.Int("keys", done.Keys), slog.Int("payments", done.Payments),
-				slog.Int("refunds", done.Refunds), slog.Int("orders", done.Orders), slog.Int("unknown", done.Unknown))
+	return roles
+}
+
+// role is what a shop does again and again, at an interval.
+type role struct {
+	name     string
+	interval time.Duration
+	run      func(context.Context)
+}
+
+// play starts the roles. The returned function ends them, the last one first,
+// and waits for a run that is under way.
+func play(ctx context.Context, roles []role) (stop func()) {
+	var stops []func()
+	for _, r := range roles {
+		stops = append(stops, every(ctx, r.interval, r.run))
+	}
+	return func() {
+		for _, stop := range slices.Backward(stops) {
+			stop()
 		}
-	})
-	return func() { stopCompleter(); stopReaper() }
+	}
+}
+
+func complete(ctx context.Context, service *checkout.Service, log *slog.Logger) {
+	done, err := service.CompleteOnce(ctx)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		log.Warn("completing", slog.Any("err", err))
+	case done != checkout.CompleteResult{}:
+		log.Info("completed", slog.Int("keys", done.Keys), slog.Int("payments", done.Payments),
+			slog.Int("refunds", done.Refunds), slog.Int("orders", done.Orders), slog.Int("unknown", done.Unknown))
+	}
 }
 
 func (c *serveCommand) reap(ctx context.Context, service *checkout.Service, ledger *idempotency.Ledger, log *slog.Logger) {

@@ -40,20 +40,25 @@ func TestRoles(t *testing.T) {
 	t.Run("FinishWhatNobodyIsLeftToFinish", func(t *testing.T) {
 		t.Parallel()
 		s, o := abandoned(t)
-		stop := command(100*time.Millisecond).roles(t.Context(), s.Service, s.ledger, log)
+		stop := play(t.Context(), command(100*time.Millisecond).roles(s.Service, s.ledger, log))
 		defer stop()
 		s.until("the completer finishes the payment", func() bool { return s.now(o.ID).Status == checkout.OrderPaid })
 		s.until("the reaper forgets the event", func() bool { return events(s) == 0 })
 		require.Equal(t, 1, s.stripe.Counts().ChargesByOrder[o.ID])
 	})
 
-	t.Run("CompleteNothingWhereTheIntervalIsZero", func(t *testing.T) {
+	t.Run("AreWithoutACompleterWhereTheIntervalIsZero", func(t *testing.T) {
 		t.Parallel()
-		s, o := abandoned(t)
-		stop := command(0).roles(t.Context(), s.Service, s.ledger, log)
-		s.until("the reaper runs all the same", func() bool { return events(s) == 0 })
-		stop()
-		require.Equal(t, checkout.OrderOpen, s.now(o.ID).Status)
+		s := openShop(t)
+		names := func(interval time.Duration) (list []string) {
+			for _, r := range command(interval).roles(s.Service, s.ledger, log) {
+				require.Positive(t, r.interval)
+				list = append(list, r.name)
+			}
+			return list
+		}
+		require.Equal(t, []string{"reaper"}, names(0))
+		require.Equal(t, []string{"reaper", "completer"}, names(time.Second))
 	})
 
 	t.Run("EndOnlyWhenTheRunThatIsUnderWayHasEnded", func(t *testing.T) {

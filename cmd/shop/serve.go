@@ -145,7 +145,7 @@ func (c *serveCommand) open(ctx context.Context, back *backend, listener net.Add
 			return nil, nil, err
 		}
 	}
-	stopRoles := c.roles(ctx, service, ledger, log)
+	stopRoles := play(ctx, c.roles(service, ledger, log))
 	return shop, func() {
 		removeHook()
 		stopRoles()
