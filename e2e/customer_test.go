@@ -100,6 +100,10 @@ type (
 		PaymentIntent string `json:"payment_intent"`
 		Charge        string `json:"charge"`
 		DeclineCode   string `json:"decline_code"`
+		NextAction    *struct {
+			Type string `json:"type"`
+			URL  string `json:"url"`
+		} `json:"next_action"`
 	}
 	refund struct {
 		ID       string `json:"id"`

@@ -365,14 +365,9 @@ func (w *world) breakTheEvents(t testing.TB, r *rand.Rand) {
 	case 5:
 		rule.Hold = true
 	}
-	body, err := json.Marshal(rule)
-	require.NoError(t, err)
-	var made struct{ ID string }
-	w.stripe.call(t, http.MethodPost, "/_sim/delivery_rules", body, &made)
+	added := w.stripe.addDelivery(t, rule)
 	if rule.Hold {
-		w.held = append(w.held, func() {
-			w.stripe.call(t, http.MethodPost, "/_sim/delivery_rules/"+made.ID+"/release", nil, nil)
-		})
+		w.held = append(w.held, func() { added.release(t) })
 	}
 }
 

@@ -150,9 +150,37 @@ func (s *stripe) hold(t testing.TB, at stripesim.Point) rule {
 // a test of the answer would be a test of the event.
 func (s *stripe) keepToItself(t testing.TB) {
 	t.Helper()
-	body, err := json.Marshal(stripesim.DeliveryRule{Times: -1, Drop: true})
+	s.addDelivery(t, stripesim.DeliveryRule{Times: -1, Drop: true})
+}
+
+// addDelivery puts a rule for deliveries in force.
+func (s *stripe) addDelivery(t testing.TB, r stripesim.DeliveryRule) heldEvents {
+	t.Helper()
+	body, err := json.Marshal(r)
 	require.NoError(t, err)
-	s.call(t, http.MethodPost, "/_sim/delivery_rules", body, nil)
+	var added struct {
+		ID string `json:"id"`
+	}
+	s.call(t, http.MethodPost, "/_sim/delivery_rules", body, &added)
+	return heldEvents{s, added.ID}
+}
+
+// heldEvents are deliveries that wait.
+type heldEvents struct {
+	s  *stripe
+	id string
+}
+
+// holdEvents keeps every delivery of a kind of event until it is released.
+func (s *stripe) holdEvents(t testing.TB, kind string) heldEvents {
+	t.Helper()
+	return s.addDelivery(t, stripesim.DeliveryRule{Event: kind, Times: -1, Hold: true})
+}
+
+// release sends them, and ends the rule.
+func (h heldEvents) release(t testing.TB) {
+	t.Helper()
+	h.s.call(t, http.MethodPost, "/_sim/delivery_rules/"+h.id+"/release", nil, nil)
 }
 
 // reached returns when the rule has acted on a call.
