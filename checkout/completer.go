@@ -224,20 +224,22 @@ func (s *Service) dueRefunds(ctx context.Context) ([]task, error) {
 	return collectTasks(rows, s.completePendingRefund)
 }
 
-// completePendingRefund sends a refund that nobody asked for under a key, once
-// and then under the same downstream key while Stripe remembers it; otherwise
-// it reads what Stripe has.
+// completePendingRefund sends a refund that nobody asked for under a key, and
+// again under the same downstream key while Stripe remembers it. After that it
+// reads what Stripe has, and sends it once more only when it is not there and
+// nothing that was sent can still be on its way.
 func (s *Service) completePendingRefund(ctx context.Context, account, id string) (bool, error) {
 	var r refundRow
-	var toSend bool
+	var toSend, forgotten bool
 	// sent_at is written before the send: a crash between them leaves a refund
 	// that is sent again under the same key.
 	err := s.pool.QueryRow(ctx, `
 		UPDATE refunds SET sent_at = CASE WHEN origin = 'late' AND refund IS NULL THEN coalesce(sent_at, clock_timestamp()) ELSE sent_at END
 		 WHERE account = $1 AND id = $2 AND status = 'pending'
 		RETURNING payment_id, amount, coalesce(refund, ''),
-		          origin = 'late' AND refund IS NULL AND sent_at > clock_timestamp() - $3::interval`,
-		account, id, repeatRefund).Scan(&r.Payment, &r.Price.Amount, &r.ProviderID, &toSend)
+		          coalesce(origin = 'late' AND refund IS NULL AND sent_at > clock_timestamp() - $3::interval, false),
+		          coalesce(origin = 'late' AND refund IS NULL AND sent_at < clock_timestamp() - $4::interval, false)`,
+		account, id, repeatRefund, forgottenRefund).Scan(&r.Payment, &r.Price.Amount, &r.ProviderID, &toSend, &forgotten)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -250,6 +252,20 @@ func (s *Service) completePendingRefund(ctx context.Context, account, id string)
 	}
 	calling, hangUp := detach(ctx, s.ProviderTimeout)
 	defer hangUp()
+	if forgotten {
+		if err := s.applyRefunds(calling, v, nil); err != nil {
+			return false, err
+		}
+		// Not there. Of several completers one begins anew.
+		tag, err := s.pool.Exec(ctx, `
+			UPDATE refunds SET sent_at = clock_timestamp()
+			 WHERE account = $1 AND id = $2 AND status = 'pending' AND refund IS NULL AND sent_at < clock_timestamp() - $3::interval`,
+			account, id, forgottenRefund)
+		if err != nil {
+			return false, err
+		}
+		toSend = tag.RowsAffected() == 1
+	}
 	if toSend {
 		_, err := s.provider.CreateRefund(calling, RefundParams{
 			DownstreamKey: refundKey(id), Intent: v.payment.Intent, Amount: r.Price.Amount,
