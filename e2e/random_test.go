@@ -463,6 +463,7 @@ func (w *world) twoDaysPass(t testing.TB) {
 		w.stripe.call(t, http.MethodPost, "/_sim/prune?key=refund:"+id, nil, nil)
 	}
 	w.execute(t, `UPDATE idempotency_keys SET claimed_at = claimed_at - interval '2 days' WHERE status = 'in_progress' AND operation LIKE '%/refunds'`)
+	w.execute(t, `UPDATE refunds SET sent_at = sent_at - interval '2 days' WHERE status = 'pending'`)
 }
 
 // lapseIdle moves what nobody is at work on.

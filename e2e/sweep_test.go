@@ -21,8 +21,8 @@ import (
 // SWEEP=all is the whole: every flow, in every manner, at every boundary;
 // SWEEP_SHARD=2/4 is the second quarter of it. Without SWEEP it is the quick
 // form: a purchase in every manner, and a delivery whose shop is killed, at each
-// message to or from Stripe and at each COMMIT and its answer; and a purchase
-// whose shop is killed at every tenth of the other messages.
+// message to or from Stripe and at each COMMIT and its answer; and where the
+// shop is killed before the message, at every tenth of the others too.
 func TestSweep(t *testing.T) {
 	whole := os.Getenv("SWEEP") == "all"
 	mine := shard(t)
