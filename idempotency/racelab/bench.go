@@ -19,7 +19,7 @@ import (
 // prefix begins the name of every schema of the lab.
 const prefix = "racelab_"
 
-// bench is where the trials of one variant run: a schema, the workers'
+// bench is where the trials of a run take place: a schema, the workers'
 // connections, and the lab's own two.
 type bench struct {
 	variant  *Variant
@@ -28,6 +28,7 @@ type bench struct {
 	version  string
 	config   *pgx.ConnConfig
 	pool     *pgxpool.Pool
+	shape    poolShape
 	lab      *labConn
 	observer *observer
 	wire     *wire
@@ -50,17 +51,18 @@ const chargesTable = `
 		key    text   NOT NULL,
 		amount bigint NOT NULL);`
 
-// open makes the schema and what stands in it.
-func (l *Lab) open(ctx context.Context, v *Variant, s Settings) (b *bench, err error) {
+// open connects the lab, and leaves the schema and the workers to turn.
+func (l *Lab) open(ctx context.Context, s Settings) (_ *bench, err error) {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
-	b = &bench{variant: v, settings: s, schema: prefix + hex.EncodeToString(random[:]), wire: &wire{}}
+	b := &bench{settings: s, schema: prefix + hex.EncodeToString(random[:]), wire: &wire{}}
 	b.config = l.database.Copy()
 	b.config.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip a statement, from the first
 	b.config.Tracer = nil
 	for name, value := range map[string]string{
 		"search_path":                         b.schema, // and nothing else: no statement can reach the shop
 		"application_name":                    b.schema,
+		"client_min_messages":                 "error",
 		"default_transaction_isolation":       "read committed",
 		"statement_timeout":                   strconv.Itoa(int(statementLimit.Milliseconds())),
 		"lock_timeout":                        "0",
@@ -79,20 +81,41 @@ func (l *Lab) open(ctx context.Context, v *Variant, s Settings) (b *bench, err e
 	}
 	b.lab, b.version = &labConn{conn: conn}, version(conn)
 	sweep(ctx, conn)
-	script := "CREATE SCHEMA " + b.schema + ";" + chargesTable + v.tables
+	if b.observer, err = watch(ctx, b.config, b.workersName()); err != nil {
+		return nil, fmt.Errorf("opening the observer's connection: %w", err)
+	}
+	return b, nil
+}
+
+// turn makes the schema anew for a variant. The workers' connections stay from
+// one variant to the next where they can: connecting costs more than a trial.
+func (b *bench) turn(ctx context.Context, v *Variant) error {
+	b.variant, b.emptying = v, ""
+	script := "DROP SCHEMA IF EXISTS " + b.schema + " CASCADE; CREATE SCHEMA " + b.schema + ";" + chargesTable + v.tables
 	if v.ledger {
 		script += idempotency.Schema
 	}
 	if err := b.lab.exec(ctx, script); err != nil {
-		return nil, fmt.Errorf("making the schema: %w", err)
+		return fmt.Errorf("making the schema: %w", err)
 	}
-	if b.observer, err = watch(ctx, b.config, b.workersName()); err != nil {
-		return nil, fmt.Errorf("opening the observer's connection: %w", err)
+	shape := poolShape{b.conns(), v.lockTimeout}
+	if b.pool != nil && b.shape == shape {
+		return nil
 	}
+	if b.pool != nil {
+		b.pool.Close()
+	}
+	b.shape = shape
 	if err := b.openPool(ctx); err != nil {
-		return nil, fmt.Errorf("opening the workers' connections: %w", err)
+		return fmt.Errorf("opening the workers' connections: %w", err)
 	}
-	return b, nil
+	return nil
+}
+
+// poolShape is what of the workers' pool a variant can choose.
+type poolShape struct {
+	conns       int
+	lockTimeout time.Duration
 }
 
 // workersName is the application_name of the workers' sessions.
@@ -114,10 +137,10 @@ func (b *bench) openPool(ctx context.Context) error {
 	}
 	config.ConnConfig = b.config.Copy()
 	config.ConnConfig.RuntimeParams["application_name"] = b.workersName()
-	config.ConnConfig.RuntimeParams["lock_timeout"] = strconv.Itoa(int(b.variant.lockTimeout.Milliseconds()))
+	config.ConnConfig.RuntimeParams["lock_timeout"] = strconv.Itoa(int(b.shape.lockTimeout.Milliseconds()))
 	config.ConnConfig.Tracer = tracer{}
 	config.ConnConfig.DialFunc = b.wire.dial(config.ConnConfig.DialFunc)
-	config.MaxConns = int32(b.conns())
+	config.MaxConns = int32(b.shape.conns)
 	// A ping would be counted as a statement of whoever takes the connection.
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	if b.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
@@ -134,7 +157,7 @@ func (b *bench) warm(ctx context.Context) error {
 			c.Release()
 		}
 	}()
-	for range b.conns() {
+	for range b.shape.conns {
 		c, err := b.pool.Acquire(ctx)
 		if err != nil {
 			return err
@@ -172,7 +195,7 @@ func (b *bench) close(ctx context.Context) error {
 		b.pool.Close()
 	}
 	if err == nil {
-		_, err = conn.Exec(ctx, "SET client_min_messages = error; DROP SCHEMA IF EXISTS "+b.schema+" CASCADE")
+		_, err = conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+b.schema+" CASCADE")
 	}
 	if err != nil {
 		return fmt.Errorf("dropping %s: %w", b.schema, err)

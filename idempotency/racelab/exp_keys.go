@@ -220,7 +220,7 @@ func retention() *Experiment {
 		}
 	}
 	buy := func(ctx context.Context, w *worker) (Answer, error) { return w.buyRemote(ctx, theKey, Price, nil) }
-	reap := `DELETE FROM idempotency_keys k USING old WHERE ...`
+	reap := `WITH old AS (SELECT scope, key FROM idempotency_keys k WHERE completed_at < clock_timestamp() - $1::interval ... FOR UPDATE SKIP LOCKED), gone AS (DELETE FROM idempotency_keys k USING old ...`
 	lines := func(decisive Line) []Line {
 		return []Line{plain(ledgerClaim), plain(ledgerDone), note("25 hours later the reaper comes:"), decisive, note("and then the client, from a queue that lagged"), plain(ledgerRead)}
 	}

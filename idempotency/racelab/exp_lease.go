@@ -90,7 +90,7 @@ func leaseAndFence() *Experiment {
 			{
 				Name: "unfenced-downstream-key", Title: "Short lease, a downstream key, no fence", Sort: Costly, Should: 1, Lanes: lanes, AlwaysHolds: true,
 				About:  "One charge for two calls: the provider knows the key. The overwritten answer happens to be the same.",
-				SQL:    []Line{plain(claimLease), plain(takeLease), note("both call, under one downstream key"), plain(recordLease), plain(selectLease)},
+				SQL:    []Line{plain(claimLease), plain(takeLease), {Text: "both call, under one downstream key", Mark: Cure, Comment: true}, plain(recordLease), plain(selectLease)},
 				tables: leaseTable, work: unfenced(downstream(theKey)), after: all(providerCalls, toldFigures),
 				expect: []expectation{charges("1"), outcomes("2 charged, 1 replayed"), figure(callsFigure, "2"), figure("the replay says", "charge 1")},
 			},
@@ -160,7 +160,7 @@ func completer() *Experiment {
 			{
 				Name: "no-completer", Title: "No completer", Sort: Broken, Should: 1, Lanes: lanes, AlwaysHolds: true,
 				About:  "The card was charged, and no row says so.",
-				SQL:    []Line{plain(ledgerClaim), note("call the provider; here the process dies, and nobody retries")},
+				SQL:    []Line{plain(ledgerClaim), {Text: "call the provider; here the process dies, and nobody retries", Mark: Fault, Comment: true}},
 				ledger: true,
 				work: func(ctx context.Context, w *worker) (Answer, error) {
 					if err := w.inTurn(ctx); err != nil || w.n == 1 {

@@ -82,7 +82,7 @@ func isolationLevels() *Experiment {
 				SQL:    []Line{cure(beginSerializable), plain(selectKey), plain(insertCharge), plain(insertKey), plain("COMMIT"), note("40001: again from BEGIN")},
 				tables: keysTable, work: askFirst{begin: beginSerializable, look: selectKey, retry: true}.work,
 				after:  attempts,
-				expect: []expectation{charges("1"), outcomes("1 charged, {n-1} replayed"), money("1"), figure(retriedLosers, "{n-1}")},
+				expect: []expectation{charges("1"), outcomes("1 charged, {n-1} replayed"), money("1"), byBarrier(retriedLosers, "{n-1}")},
 			},
 		},
 	}

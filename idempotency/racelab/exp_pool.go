@@ -181,7 +181,7 @@ func beginOnThePool() *Experiment {
 				Name: "checked-out", Title: "A connection, checked out", Sort: Right, Lanes: lanes, AlwaysHolds: true, Headline: survivingRows,
 				About: "The package runs every transaction on one connection, and closes it rather than give it back dirty.",
 				SQL:   []Line{cure(begin), note("B, on another connection:"), plain(insertNote), note("A goes on:"), plain(insertNote), cure("ROLLBACK")},
-				Uses:  &Code{"idempotency/tx.go", "Ledger.Transact"}, tables: notesTable, ledger: true, conns: 4,
+				Uses:  &Code{"idempotency/others.go", "Ledger.Transact"}, tables: notesTable, ledger: true, conns: 4,
 				work: func(ctx context.Context, w *worker) (Answer, error) {
 					if w.n == 2 {
 						if err := w.await(ctx, "begun"); err != nil {
@@ -212,7 +212,7 @@ func beginOnThePool() *Experiment {
 				Name: "lock-checked-out", Title: "FOR UPDATE, checked out", Sort: Right, Lanes: lanes, AlwaysHolds: true, Headline: hadToWait,
 				About: "The lock holds until A commits.",
 				SQL:   []Line{plain(begin), cure(lockStock), note("B, meanwhile, waits:"), plain(lowerStock), plain("COMMIT")},
-				Uses:  &Code{"idempotency/tx.go", "Ledger.Transact"}, tables: stockTable, ledger: true, conns: 4, prepare: restock,
+				Uses:  &Code{"idempotency/others.go", "Ledger.Transact"}, tables: stockTable, ledger: true, conns: 4, prepare: restock,
 				work: func(ctx context.Context, w *worker) (Answer, error) {
 					if w.n == 2 {
 						if err := w.await(ctx, "locked"); err != nil {

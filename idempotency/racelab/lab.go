@@ -55,38 +55,51 @@ func (l *Lab) run(ctx context.Context, e *Experiment, s Settings, progress func(
 	result := &Result{
 		Experiment: e.Name, Settings: s, HandlerMillis: milliseconds(s.Handler), Started: time.Now(), OK: true,
 	}
-	for _, v := range e.chosen(s.Variants) {
-		trials, err := l.runVariant(limited, result, v, progress)
-		if err != nil {
-			if errors.Is(context.Cause(limited), ErrDeadline) {
-				err = fmt.Errorf("%w, more than %s: %w", ErrDeadline, l.limit, err)
-			}
-			return nil, fmt.Errorf("running %s, %s: %w", e.Name, v.Name, err)
-		}
-		sum := summary(v, s, trials)
-		result.OK = result.OK && sum.OK()
-		result.Variants = append(result.Variants, sum)
+	err := l.runVariants(limited, e, result, progress)
+	if errors.Is(context.Cause(limited), ErrDeadline) && err != nil {
+		err = fmt.Errorf("%w, more than %s: %w", ErrDeadline, l.limit, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("running %s: %w", e.Name, err)
 	}
 	result.TookMS = milliseconds(time.Since(result.Started))
 	return result, nil
 }
 
-// runVariant runs the trials of a variant in a schema of their own.
-func (l *Lab) runVariant(ctx context.Context, result *Result, v *Variant, progress func(Progress)) (trials []Trial, err error) {
-	b, err := l.open(ctx, v, result.Settings)
+// runVariants runs the variants one after the other, in one schema that is made
+// anew for each.
+func (l *Lab) runVariants(ctx context.Context, e *Experiment, result *Result, progress func(Progress)) (err error) {
+	b, err := l.open(ctx, result.Settings)
 	if err != nil {
-		return nil, opening(err)
+		return opening(err)
 	}
 	defer func() { err = errors.Join(err, b.close(ctx)) }()
 	result.Server = b.version
-	for number := 1; number <= result.Settings.Trials; number++ {
+	for _, v := range e.chosen(result.Settings.Variants) {
+		if err := b.turn(ctx, v); err != nil {
+			return opening(err)
+		}
+		trials, err := b.trials(ctx, progress)
+		if err != nil {
+			return fmt.Errorf("%s: %w", v.Name, opening(err))
+		}
+		sum := summary(v, result.Settings, trials)
+		result.OK = result.OK && sum.OK()
+		result.Variants = append(result.Variants, sum)
+	}
+	return nil
+}
+
+// trials runs the trials of the variant whose turn it is.
+func (b *bench) trials(ctx context.Context, progress func(Progress)) (trials []Trial, err error) {
+	for number := 1; number <= b.settings.Trials; number++ {
 		t, err := b.trial(ctx, number)
 		if err != nil {
-			return nil, fmt.Errorf("trial %d: %w", number, opening(err))
+			return nil, fmt.Errorf("trial %d: %w", number, err)
 		}
 		trials = append(trials, *t)
 		if progress != nil {
-			progress(Progress{v.Name, *t, result.Settings.Trials})
+			progress(Progress{b.variant.Name, *t, b.settings.Trials})
 		}
 	}
 	return trials, nil

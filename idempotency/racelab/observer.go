@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// lookEvery is how often the observer looks. A wait that is shorter may not be
+// lookEvery is how often the observer looks during a trial. A wait that is shorter may not be
 // seen; where a wait is part of the finding, the lab holds it until it is seen.
-const lookEvery = time.Millisecond
+const lookEvery = 2 * time.Millisecond
 
 // observer asks PostgreSQL again and again who waits for whom, on a connection
 // of its own.
@@ -22,6 +22,7 @@ type observer struct {
 	done chan struct{}
 
 	mu      sync.Mutex
+	running chan struct{} // closed while there is a trial
 	changed chan struct{} // closed at the next look
 	last    look
 	looks   []look // those of this trial that showed somebody waiting or idle
@@ -56,7 +57,7 @@ func watch(ctx context.Context, config *pgx.ConnConfig, name string) (*observer,
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	o := &observer{conn: conn, name: name, stop: stop, done: make(chan struct{}), changed: make(chan struct{})}
+	o := &observer{conn: conn, name: name, stop: stop, done: make(chan struct{}), running: make(chan struct{}), changed: make(chan struct{})}
 	go o.run(ctx)
 	return o, nil
 }
@@ -66,6 +67,11 @@ func (o *observer) run(ctx context.Context) {
 	pause := time.NewTicker(lookEvery)
 	defer pause.Stop()
 	for {
+		select {
+		case <-o.trial():
+		case <-ctx.Done():
+			return
+		}
 		l, err := o.look(ctx)
 		o.mu.Lock()
 		o.last, o.err = l, err
@@ -98,6 +104,9 @@ func (o *observer) look(ctx context.Context) (look, error) {
 	_, err := pgx.ForEachRow(rows, []any{&pid, &waits, &sql, &by}, func() error {
 		if !waits {
 			l.idle++
+			return nil
+		}
+		if len(by) == 0 { // it is over already, or for nobody, such as a page of a table
 			return nil
 		}
 		b := blocked{sql: oneLine(sql)}
@@ -139,11 +148,26 @@ func (o *observer) next(ctx context.Context) error {
 	return o.await(ctx, func(look) bool { return true })
 }
 
-// begin forgets what earlier trials showed, and taken gives what this one did.
+// trial gives a channel that is closed while there is a trial to look at.
+func (o *observer) trial() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.running
+}
+
+// begin forgets what earlier trials showed and starts to look, end stops, and
+// taken gives what was seen.
 func (o *observer) begin() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.looks = nil
+	close(o.running)
+}
+
+func (o *observer) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.running = make(chan struct{})
 }
 
 func (o *observer) taken() []look {

@@ -71,6 +71,7 @@ func (b *bench) trial(ctx context.Context, number int) (_ *Trial, err error) {
 	}
 	b.observer.begin()
 	began, answers, err := r.release(ctx, cancel)
+	b.observer.end()
 	if err != nil {
 		return nil, err
 	}
