@@ -11,6 +11,7 @@ import (
 
 	"payonce/checkout"
 	"payonce/idempotency"
+	"payonce/web/view"
 )
 
 // What the web itself refuses, before the Service is called.
@@ -83,14 +84,21 @@ func invalid(field, reason string) error {
 type failure struct {
 	checkout.Problem
 	retryAfter int
+	// words and ways replace the page's own for the code, where set.
+	words *view.Words
+	ways  []view.Link
 }
 
 // failureOf finds the answer to an error, however deep it is wrapped.
 func failureOf(err error) failure {
+	var lab *labRefusal
+	if errors.As(err, &lab) {
+		return lab.failure()
+	}
 	f := failure{Problem: checkout.NewProblem("internal")}
 	for _, row := range answers {
 		if errors.Is(err, row.err) {
-			f = failure{checkout.NewProblem(row.code), row.retryAfter}
+			f = failure{Problem: checkout.NewProblem(row.code), retryAfter: row.retryAfter}
 			break
 		}
 	}

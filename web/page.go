@@ -29,7 +29,7 @@ func (s *Server) sendPage(c echo.Context, status int, p page) error {
 
 // frame is what every page carries around its content.
 func (s *Server) frame(section view.Section) view.Frame {
-	f := view.Frame{Section: section, Facts: s.cfg.Facts}
+	f := view.Frame{Section: section, Facts: s.cfg.Facts, Lab: s.hasLab()}
 	switch s.cfg.Stripe {
 	case StripeLocal:
 		f.Mode = view.LocalStripe

@@ -21,6 +21,9 @@ func (s *Server) problemPage(c echo.Context, f failure) error {
 	if f.Code == "invalid_request" {
 		words.Text = f.Detail + " " + words.Text // what is wrong with what was typed
 	}
+	if f.words != nil {
+		words = *f.words
+	}
 	return s.sendPage(c, f.Status, view.ProblemPage(view.Problem{
 		Frame:    s.frame(view.NoSection),
 		Words:    words,
@@ -39,6 +42,9 @@ func paying(c echo.Context) bool {
 
 // waysOn are the places from where somebody can go on, the best one first.
 func waysOn(c echo.Context, f failure) []view.Link {
+	if len(f.ways) > 0 {
+		return f.ways
+	}
 	var ways []view.Link
 	if f.Order != "" {
 		ways = append(ways, view.Link{Label: "See the order", URL: orderPath(f.Order)})

@@ -44,6 +44,13 @@ func (s *Server) route(e *echo.Echo) {
 	if s.tries() {
 		read(chargesPath, s.charges, s.anyAccount)
 	}
+	if s.hasLab() {
+		read(labPath, s.labIndex, s.anyAccount)
+		read(labExperimentPath, s.labExperiment, s.anyAccount)
+		read(labEventsPath, s.labEvents, s.anyAccount)
+		write(labSweepPath, s.labSweep)
+		write(labRunsPath, s.labStart)
+	}
 	if s.startsOver() {
 		e.POST("/session", s.startOver, withoutQuery)
 	}

@@ -125,6 +125,10 @@ type Config struct {
 	// prove nothing. Optional. Default: that panel is not offered.
 	Charges func(ctx context.Context, intent string) (int, error)
 
+	// Lab runs the experiments of the race lab, with Demo. Optional. Default: the
+	// shop has no race lab.
+	Lab Lab
+
 	// Facts are short truths for the foot of every page, such as
 	// "PostgreSQL 17.6". Optional.
 	Facts []string
@@ -158,6 +162,7 @@ type Server struct {
 	paths   map[string]bool
 	policy  policyView
 	watch   *ledgerWatch
+	lab     *labRuns // nil: there is none
 }
 
 // New checks the configuration and builds the shop. Every mistake in the
@@ -203,6 +208,9 @@ func New(cfg Config) (*Server, error) {
 
 	s := &Server{cfg: cfg, origins: origins, policy: publish(cfg.Policy)}
 	s.watch = newLedgerWatch(s)
+	if cfg.Demo && cfg.Lab != nil {
+		s.lab = newLabRuns(cfg.Lab, cfg.Log)
+	}
 	if cfg.Account == nil {
 		if s.session, err = newSession(cfg.SessionSecret, public.Scheme == "https"); err != nil {
 			return nil, err
@@ -231,9 +239,16 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
 // Close ends the pages that are kept up to date, which would hold up a shutdown
-// for as long as somebody watches: http.Server.RegisterOnShutdown is its place.
-// All other requests are answered as before.
-func (s *Server) Close() { s.watch.close() }
+// for as long as somebody watches, and the runs of the lab:
+// http.Server.RegisterOnShutdown is its place. All other requests are answered
+// as before. It returns when no run has a schema in the database any more, and
+// may be called more than once.
+func (s *Server) Close() {
+	s.watch.close()
+	if s.lab != nil {
+		s.lab.close()
+	}
+}
 
 // Routes lists what is served, such as "POST /orders/:id/payments", for whoever
 // describes or audits it.

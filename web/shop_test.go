@@ -177,6 +177,7 @@ func config(service web.Service) web.Config {
 		Facts:   []string{"PostgreSQL 17.6"},
 		Webhook: verify, Completes: true,
 		Charges: func(context.Context, string) (int, error) { return 1, nil },
+		Lab:     &handLab{},
 	}
 }
 

@@ -22,7 +22,7 @@ var allowed = map[string][]string{
 	"payonce/web": {
 		"github.com/labstack/echo/v4", "github.com/labstack/echo/v4/", "github.com/gorilla/securecookie", "github.com/prometheus/client_golang/",
 		"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
-		"payonce/checkout", "payonce/idempotency", "payonce/web/view", "payonce/static",
+		"payonce/checkout", "payonce/idempotency", "payonce/idempotency/racelab", "payonce/web/view", "payonce/static",
 	},
 	"payonce/web/view":           {"github.com/a-h/templ", "github.com/a-h/templ/", "payonce/static"},
 	"payonce/migrations":         {"github.com/pressly/goose/v3", "github.com/pressly/goose/v3/", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/", "payonce/idempotency"},

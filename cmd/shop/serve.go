@@ -14,6 +14,7 @@ import (
 	"payonce/checkout/stripepay"
 	"payonce/checkout/stripesim"
 	"payonce/idempotency"
+	"payonce/idempotency/racelab"
 	"payonce/migrations"
 	"payonce/web"
 )
@@ -133,6 +134,7 @@ func (c *serveCommand) open(ctx context.Context, back *backend, listener net.Add
 		Facts:     []string{"PostgreSQL " + back.version, "Stripe API " + stripesim.APIVersion},
 		Webhook:   hook.verify,
 		Charges:   stripe.Charges,
+		Lab:       racelab.New(back.pool.Config().ConnConfig), // its own connections, never the pool's
 		Ready:     func(ctx context.Context) error { return migrations.Check(ctx, back.pool) },
 		Log:       log,
 	})
@@ -147,6 +149,7 @@ func (c *serveCommand) open(ctx context.Context, back *backend, listener net.Add
 	}
 	stopRoles := play(ctx, c.roles(service, ledger, log))
 	return shop, func() {
+		shop.Close() // waits for the lab's runs to have dropped what they made
 		removeHook()
 		stopRoles()
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

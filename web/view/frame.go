@@ -1,5 +1,7 @@
 package view
 
+import "slices"
+
 // Section is the entry of the header that the current page belongs to.
 type Section string
 
@@ -9,6 +11,7 @@ const (
 	CoursesSection Section = "courses"
 	OrdersSection  Section = "orders"
 	LedgerSection  Section = "ledger"
+	LabSection     Section = "lab"
 	PolicySection  Section = "policy"
 )
 
@@ -20,6 +23,8 @@ type Frame struct {
 	Mode string
 	// Facts are short truths about this shop for the footer, such as "PostgreSQL 17.6" or "Stripe API 2024-09-30".
 	Facts []string
+	// Lab is true where the race lab is open: elsewhere the header has no entry for it.
+	Lab bool
 }
 
 // The two modes in which no money moves.
@@ -37,5 +42,11 @@ var headerLinks = []headerLink{
 	{CoursesSection, "/", "Courses"},
 	{OrdersSection, "/orders", "Orders"},
 	{LedgerSection, "/ledger", "Ledger"},
+	{LabSection, "/lab", "Race lab"},
 	{PolicySection, "/docs/idempotency", "Policy"},
+}
+
+// links are the entries that this shop has.
+func (f Frame) links() []headerLink {
+	return slices.DeleteFunc(slices.Clone(headerLinks), func(link headerLink) bool { return link.section == LabSection && !f.Lab })
 }

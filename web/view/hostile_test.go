@@ -64,6 +64,14 @@ func TestNothingFromAModelReachesAPageAsMarkup(t *testing.T) {
 		"reading":   poisoned(view.ReadingPage, func(m *view.Reading) { m.Content, m.Number = view.Code("sql", hostileText), 1 }),
 		"swimlane":  poisoned(view.SwimlaneTable, func(m *view.Swimlane) { m.Scale = view.NewScale(1, hostileText) }),
 		"ledger":    poisoned(view.LedgerPage, nil),
+		"lab":       poisoned(view.LabPage, func(m *view.Lab) { m.Sweep.State = view.LabRunning }),
+		"lab limit": poisoned(view.LabPage, func(m *view.Lab) { m.Sweep.State = view.LabFailed }),
+		"experiment": poisoned(view.LabExperimentPage, func(m *view.LabExperiment) {
+			m.Run.State = view.LabDone
+			for i := range m.Variants {
+				m.Variants[i].Drawing.Scale = view.NewScale(1, hostileText)
+			}
+		}),
 		"key state": view.KeyState(hostileText),
 		"lease":     view.Lease(.5, hostileText),
 		"figure":    view.Figure(hostileText, hostileText, view.Wrong),
@@ -89,7 +97,7 @@ func TestNothingFromAModelReachesAPageAsMarkup(t *testing.T) {
 			for n := range parse(t, source).Descendants() {
 				require.NotEqual(t, "img", n.Data)
 				if n.Type == html.ElementNode && n.Data == "script" {
-					require.Contains(t, []string{static.Path("checkout.js"), static.Path("ledger.js")}, attr(n, "src"))
+					require.Contains(t, []string{static.Path("checkout.js"), static.Path("ledger.js"), static.Path("lab.js")}, attr(n, "src"))
 					require.Nil(t, n.FirstChild)
 				}
 				for _, a := range n.Attr {

@@ -27,7 +27,7 @@ type story struct {
 const paymentKey = "01JDZ8M4T6QK9V3X7C2N5R0HBE"
 
 func frame(section view.Section) view.Frame {
-	return view.Frame{Section: section, Mode: view.LocalStripe, Facts: []string{"PostgreSQL 17.6", "Stripe API 2024-09-30"}}
+	return view.Frame{Section: section, Mode: view.LocalStripe, Facts: []string{"PostgreSQL 17.6", "Stripe API 2024-09-30"}, Lab: true}
 }
 
 var order = view.OrderSummary{
@@ -49,6 +49,7 @@ func stories() []story {
 	}
 	all = append(all, story{"kit", view.ReadingPage(kit())})
 	all = append(all, ledgerStories()...)
+	all = append(all, labStories()...)
 	for _, state := range []view.CourseState{view.CourseForSale, view.CourseFree, view.CourseOpen, view.CourseOwned} {
 		all = append(all, story{"course-" + string(state), view.CoursePage(course(state))})
 	}

@@ -43,6 +43,7 @@ const (
 	Waiting ShapeKind = "waiting" // hatched
 	Thread  ShapeKind = "thread"  // a line between the statements of one worker
 	Leased  ShapeKind = "lease"   // a lease that runs down with its owner dead: dotted
+	Held    ShapeKind = "held"    // stopped by the lab until the others have come as far: dashed
 )
 
 // The moments drawn as lines.
@@ -54,12 +55,15 @@ const (
 
 // The moments drawn as marks.
 const (
-	Charge   ShapeKind = "charge" // a disc
-	Extra    ShapeKind = "extra"  // a charge too many: a disc with a plus
-	Replayed ShapeKind = "none"   // a ring
-	Fail     ShapeKind = "fail"   // an error, or killed: a cross
-	Told     ShapeKind = "told"   // told 409, come back: a diamond
-	Lapse    ShapeKind = "lapse"  // the lease lapses: a bar
+	Charge   ShapeKind = "charge"  // a disc
+	Extra    ShapeKind = "extra"   // a charge too many: a disc with a plus
+	Replayed ShapeKind = "none"    // a ring
+	Fail     ShapeKind = "fail"    // an error, or killed: a cross
+	Told     ShapeKind = "told"    // told 409, come back: a diamond
+	Lapse    ShapeKind = "lapse"   // the lease lapses: a bar
+	Done     ShapeKind = "done"    // the work was done, which was no charge: a filled square
+	Ignored  ShapeKind = "ignored" // answered, and nothing done: a hollow square
+	Doubt    ShapeKind = "unknown" // nobody knows: a dashed ring
 )
 
 // LaneLabel is a word above a lane.
@@ -102,7 +106,7 @@ func (k ShapeKind) drawing() drawing {
 	switch k {
 	case Insert, Call, Select, Waiting:
 		return drawnBar
-	case Thread, Leased:
+	case Thread, Leased, Held:
 		return drawnAcross
 	case Commit, Point, Released:
 		return drawnDown
