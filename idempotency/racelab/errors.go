@@ -38,15 +38,22 @@ type UnknownError struct {
 }
 
 func (e *UnknownError) Error() string {
-	text := fmt.Sprintf("no experiment is called %q", e.Name)
+	name := e.Name
+	if len(name) > nameShown {
+		name = name[:nameShown] + "..."
+	}
+	text := fmt.Sprintf("no experiment is called %q", name)
 	if e.Of != "" {
-		text = fmt.Sprintf("%s has no variant called %q", e.Of, e.Name)
+		text = fmt.Sprintf("%s has no variant called %q", e.Of, name)
 	}
 	if len(e.Suggestions) > 0 {
 		text += ": did you mean " + strings.Join(e.Suggestions, " or ") + "?"
 	}
 	return text
 }
+
+// nameShown is how much of an unknown name is repeated.
+const nameShown = 60
 
 // Unwrap gives ErrUnknown.
 func (e *UnknownError) Unwrap() error { return ErrUnknown }
@@ -100,7 +107,7 @@ func opening(err error) error {
 
 // resembling gives the names closest to a name that does not exist.
 func resembling(name string, names []string) []string {
-	name = strings.ToLower(strings.TrimSpace(name))
+	name = strings.ToLower(strings.TrimSpace(name[:min(len(name), nameShown)]))
 	type candidate struct {
 		name     string
 		distance int
