@@ -29,13 +29,21 @@ func (b *tab) visit(path string) playwright.Response {
 	b.w.t.Helper()
 	answer, err := b.Goto(path, playwright.PageGotoOptions{WaitUntil: playwright.WaitUntilStateDomcontentloaded})
 	require.NoError(b.w.t, err)
+	require.Less(b.w.t, answer.Status(), http.StatusInternalServerError, "%s", path)
 	b.requireReadable()
 	return answer
 }
 
 func (b *tab) reload() {
 	b.w.t.Helper()
-	_, err := b.Reload(playwright.PageReloadOptions{WaitUntil: playwright.WaitUntilStateDomcontentloaded})
+	again := func() error {
+		_, err := b.Reload(playwright.PageReloadOptions{WaitUntil: playwright.WaitUntilStateDomcontentloaded})
+		return err
+	}
+	err := again()
+	if err != nil && strings.Contains(err.Error(), "ERR_ABORTED") {
+		err = again() // it ended a form that was on its way, and itself with it
+	}
 	require.NoError(b.w.t, err)
 	b.requireReadable()
 }
