@@ -133,9 +133,11 @@ const slotTries = 3
 
 func (s *Service) claimPayment(ctx context.Context, r PaymentRequest, req idempotency.Request) (*attempt, *idempotency.Response, error) {
 	for try := 1; ; try++ {
+		// It is filled by the run that is committed, which need not be the last: a
+		// run that follows a COMMIT in doubt may find the key granted to this
+		// request already, and then reads nothing.
 		a := &attempt{}
 		claim, answer, err := s.ledger.Claim(ctx, req, func(_ context.Context, tx *idempotency.Tx, c idempotency.Claim) error {
-			*a = attempt{}
 			queueLockOrder(tx, r.Account, r.Order, &a.order)
 			switch c.Origin {
 			case idempotency.Fresh:

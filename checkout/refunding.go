@@ -119,9 +119,8 @@ func (g *giving) refundable(amount int64) error {
 }
 
 func (s *Service) claimRefund(ctx context.Context, r RefundRequest, req idempotency.Request) (*giving, *idempotency.Response, error) {
-	var g *giving
+	g := &giving{window: s.RefundWindow} // filled as a payment's claim is: see claimPayment
 	claim, answer, err := s.ledger.Claim(ctx, req, func(ctx context.Context, tx *idempotency.Tx, c idempotency.Claim) error {
-		g = &giving{window: s.RefundWindow}
 		queueLockRefunded(tx, r.Account, r.Payment, g)
 		if err := tx.Flush(ctx); err != nil {
 			return err

@@ -70,7 +70,10 @@ func (c Claim) Clean() bool { return c.Origin != TakenOver }
 // Business adds the rows of a claim in the transaction that grants it. It may
 // queue its statements: they travel with the ledger's own, which come first in
 // the lock order. An error rolls the claim back whole and is returned by Claim.
-// It may run more than once.
+// It may run more than once, and the run that counts need not be the last: the
+// one that follows a COMMIT in doubt finds the key granted to this claim
+// already, and none of what it has queued is read. So what a run has read is
+// kept until a later one has read it too.
 //
 // c has its Origin and Owner, but not yet what the row says (Attempt, Takeovers,
 // Age, RecoveryPoint, and the frozen Params of an older claim): with everything
