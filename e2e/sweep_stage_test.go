@@ -8,7 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
-	"strings"
+	"strconv"
 	"testing"
 	"time"
 
@@ -148,6 +148,7 @@ func (s *stage) try(t testing.TB, b boundary, m manner) string {
 		tr := s.newTrial(t)
 		first, struck := s.strike(t, tr, b, m)
 		if struck && m.gone {
+			requireHonest(t, first)
 			s.gone = append(s.gone, tr)
 			return ""
 		}
@@ -231,8 +232,10 @@ func (s *stage) lapse(t testing.TB, key string) {
 // operation ended.
 func (s *stage) finish(t testing.TB, tr *trial, first answer) string {
 	last, how, alone := first, "at once", tr.second == nil
+	requireHonest(t, first)
 	if !alone {
 		second := <-tr.second
+		requireHonest(t, second)
 		tr.second = nil
 		how = fmt.Sprintf("and the other shop %d %s", second.status, codeOf(second))
 		if second.replayed() {
@@ -243,6 +246,7 @@ func (s *stage) finish(t testing.TB, tr *trial, first answer) string {
 		eventually(t, "a definitive answer", func() bool {
 			s.lapse(t, tr.key)
 			last = s.flow.operate(s, tr, s.shop)
+			requireHonest(t, last)
 			return definitive(last)
 		})
 		attempts := sql[int](t, s.deployment, `SELECT coalesce(max(attempt), 0) FROM idempotency_keys WHERE key = $1`, tr.key)
@@ -258,7 +262,23 @@ func (s *stage) finish(t testing.TB, tr *trial, first answer) string {
 	}
 	s.flow.ends(t, s, tr, last)
 	s.requireEnded(t, tr)
-	return fmt.Sprintf("%s %s, %s", http.StatusText(last.status), codeOf(last), how)
+	return fmt.Sprintf("%d %s, %s", last.status, codeOf(last), how)
+}
+
+// requireHonest requires that an answer is one that an operation may give while
+// things break: its own, or that nothing is known yet. Anything else, such as
+// "not found", would send its client away from money that may have moved.
+func requireHonest(t testing.TB, a answer) {
+	t.Helper()
+	if a.err != nil {
+		return
+	}
+	honest := []string{
+		"200", "201", "202", "402", "500 internal", "409 request_in_progress", "409 claim_contended", "409 running",
+		"503 outcome_unknown", "503 provider_busy", "503 overloaded", "503 not_yet",
+	}
+	status := strconv.Itoa(a.status)
+	require.True(t, slices.Contains(honest, status) || slices.Contains(honest, status+" "+codeOf(a)), "%s %s", status, a.body)
 }
 
 // definitive is true for an answer after which a client has nothing to send
@@ -273,14 +293,14 @@ func definitive(a answer) bool {
 
 // codeOf is what an answer says in a word.
 func codeOf(a answer) string {
-	var said struct{ Code, Status, Result string }
-	var loose map[string]any
-	if json.Unmarshal([]byte(a.body), &loose) == nil {
-		said.Code, _ = loose["code"].(string)
-		said.Status, _ = loose["status"].(string)
-		said.Result, _ = loose["result"].(string)
+	var said struct{ Code, Result, Status any }
+	_ = json.Unmarshal([]byte(a.body), &said) // a page says nothing
+	for _, word := range []any{said.Code, said.Result, said.Status} {
+		if word, is := word.(string); is {
+			return word
+		}
 	}
-	return strings.Join(slices.DeleteFunc([]string{said.Code, said.Result, said.Status}, func(s string) bool { return s == "" }), " ")
+	return ""
 }
 
 // requireEnded requires what must be true of one order when its operation has
