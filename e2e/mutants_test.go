@@ -58,6 +58,9 @@ var mutants = []mutant{
 	{"expiry does not close first", "checkout/expiry.go", "UPDATE orders SET closing_at = coalesce(closing_at, clock_timestamp())", "UPDATE orders SET closing_at = closing_at", "./checkout", "TestExpiry"},
 	{"expiry looks away from a payment on its way", "checkout/expiry.go", "AND p.status IN ('pending', 'processing', 'succeeded'))\n\t\t\t ORDER BY", "AND false)\n\t\t\t ORDER BY", "./checkout", "TestExpiry"},
 	{"refunds are not reserved", "checkout/refunding.go", "g.payment.Refunded+g.reserved+amount > g.payment.Price.Amount", "g.payment.Refunded+amount > g.payment.Price.Amount", "./checkout", "TestRefund"},
+	{"what a committed claim has read is emptied", "checkout/pay.go", "queueLockOrder(tx, r.Account, r.Order, &a.order)\n\t\t\tswitch c.Origin", "*a = attempt{}\n\t\t\tqueueLockOrder(tx, r.Account, r.Order, &a.order)\n\t\t\tswitch c.Origin", "./checkout", "TestClaimInDoubt/OfAFreshKeyPays"},
+	{"an event is noted before its effect", "checkout/hint.go", "err = s.ledger.Transact(ctx, func(ctx context.Context, tx *idempotency.Tx) error {\n\t\tvar h held", "if also != nil {\n\t\tif err := s.justRecord(ctx, also); err != nil {\n\t\t\treturn settled{}, err\n\t\t}\n\t\talso = nil\n\t}\n\terr = s.ledger.Transact(ctx, func(ctx context.Context, tx *idempotency.Tx) error {\n\t\tvar h held", "./e2e", "TestSweep/At/Webhook/KilledBefore"},
+	{"a late refund is never sent again", "checkout/completer.go", "toSend = tag.RowsAffected() == 1", "toSend = tag.RowsAffected() < 0", "./checkout", "TestLateRefund"},
 	{"the SDK retries by itself", "checkout/stripepay/stripe.go", "MaxNetworkRetries: stripe.Int64(0)", "MaxNetworkRetries: stripe.Int64(2)", "./checkout/stripepay", "."},
 	{"a lock timeout is taken for a refusal", "checkout/stripepay/fault.go", "if said.Code == stripe.ErrorCodeRateLimit {", "if said.Code != \"\" {", "./checkout/stripepay", "."},
 }
