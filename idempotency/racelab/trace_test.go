@@ -1,6 +1,7 @@
 package racelab
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -75,6 +76,50 @@ func TestWaits(t *testing.T) {
 	})
 }
 
+// TestAWinnerIsHeldUntilTheOthersAreSeenToWait: however late they come.
+func TestAWinnerIsHeldUntilTheOthersAreSeenToWait(t *testing.T) {
+	t.Parallel()
+	e := &Experiment{Name: "late", Workers: manyWorkers, Trials: fewTrials, Variants: []Variant{{
+		Name: "late", tables: keysWithPrimaryKey, expect: []expectation{outcomes("1 charged, {n-1} replayed")},
+		work: func(ctx context.Context, w *worker) (answer Answer, err error) {
+			if w.n > 1 {
+				if err := w.await(ctx, "claimed"); err != nil {
+					return Answer{}, err
+				}
+				for range 100 {
+					if _, err := w.statement(ctx, "SELECT pg_stat_get_backend_idset()"); err != nil {
+						return Answer{}, err
+					}
+				}
+			}
+			err = w.transaction(ctx, begin, func() error {
+				var mine string
+				won, err := w.read(ctx, claimPlain, []any{theKey}, &mine)
+				if err != nil || !won {
+					answer = Answer{Kind: Replayed}
+					return err
+				}
+				w.give("claimed")
+				answer = Answer{Kind: Charged}
+				return w.hold(ctx)
+			})
+			return answer, err
+		},
+	}}}
+	result, err := newLab(t).run(t.Context(), e, Settings{Workers: 3, Trials: 1, Window: Barrier}, nil)
+	require.NoError(t, err)
+	requireFigures(t, result)
+	waits := map[int]*Wait{}
+	for _, e := range result.Variants[0].Trials[0].Events {
+		if e.Wait != nil {
+			waits[e.Worker] = e.Wait
+		}
+	}
+	require.Len(t, waits, 2)
+	require.Equal(t, 1, waits[2].EndedBy)
+	require.Equal(t, 1, waits[3].EndedBy)
+}
+
 func TestCostsAreCountedAtTheConnections(t *testing.T) {
 	t.Parallel()
 
@@ -141,13 +186,17 @@ func TestWhoWaitedIsReadFromTheLooks(t *testing.T) {
 		statement(2, 12, "BEGIN; INSERT INTO keys", 5, 31, false),
 		statement(1, 11, "COMMIT", 28, 32, true),
 		statement(3, 13, "COMMIT", 29, 30, true),
+		statement(2, 12, "SELECT 2", 33, 36, false),
 	}
 	looks := []look{
 		// This one was asked while worker 2 still selected.
 		{asked: at(2), answered: at(8), waiting: map[uint32]blocked{12: {sql: "INSERT INTO keys", by: []uint32{11}}}},
 		{asked: at(20), answered: at(22), waiting: map[uint32]blocked{12: {sql: "INSERT INTO keys", by: []uint32{11, 99}}}},
+		// And this one was answered while it selected again.
+		{asked: at(27), answered: at(35), waiting: map[uint32]blocked{12: {sql: "INSERT INTO keys", by: []uint32{11}}}},
 	}
 	attribute(events, looks, start)
 	require.Nil(t, events[1].Wait, "a SELECT does not wait because an INSERT after it did")
-	require.Equal(t, &Wait{For: []int{1, 0}, SeenFrom: 5, SeenTo: 21, EndedBy: 1, Until: 31}, events[2].Wait)
+	require.Nil(t, events[5].Wait, "nor because of one before it")
+	require.Equal(t, &Wait{For: []int{1, 0}, SeenFrom: 5, SeenTo: 31, EndedBy: 1, Until: 31}, events[2].Wait)
 }
