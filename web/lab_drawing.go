@@ -59,8 +59,10 @@ func laneOf(v *racelab.Variant, t *racelab.Trial, worker int) view.Lane {
 	case answer.Kind != racelab.Charged:
 		lane.Outcome, lane.Wrong = answerWord(answer), wrongKinds[answer.Kind]
 		spoken = append(spoken, "answered: "+lane.Outcome)
-	case own == 0:
-		lane.Outcome = "charged" // the provider knew the charge, or the lab made it
+	case own == 0: // the provider knew the key, and gave the charge that it had
+		add(view.Replayed, answer.TookMS, answer.TookMS)
+		lane.Outcome = "same charge"
+		spoken = append(spoken, "answered: the same charge")
 	}
 	lane.Spoken = strings.Join(spoken, "; ")
 	if lane.Spoken == "" {
@@ -218,11 +220,24 @@ func trialMarks(t *racelab.Trial) []view.ShapeKind {
 	for _, a := range t.Answers {
 		kind, drawn := answerKinds[a.Kind]
 		if !drawn {
-			kind = chargeKind(slices.ContainsFunc(t.Marks, func(m racelab.ChargeMark) bool { return m.Worker == a.Worker && m.TooMany }))
+			kind = chargeOf(t, a.Worker)
 		}
 		marks = append(marks, kind)
 	}
 	return marks
+}
+
+// chargeOf is the mark of a worker that was told of a charge: a disc for each
+// charge and no more, so that charges can be counted. Where it made none, it was
+// given one that the provider had already.
+func chargeOf(t *racelab.Trial, worker int) view.ShapeKind {
+	kind := view.Replayed
+	for _, m := range t.Marks {
+		if m.Worker == worker && kind != view.Extra {
+			kind = chargeKind(m.TooMany)
+		}
+	}
+	return kind
 }
 
 // legendTexts say what the shapes of the lab's drawings are, in this order.
@@ -237,7 +252,7 @@ var legendTexts = []view.LegendItem{
 	{Kind: view.Point, Text: "ROLLBACK"},
 	{Kind: view.Charge, Text: "a charge"},
 	{Kind: view.Extra, Text: "a charge too many"},
-	{Kind: view.Replayed, Text: "replayed"},
+	{Kind: view.Replayed, Text: "replayed, or known"},
 	{Kind: view.Told, Text: "refused: 4xx, 503"},
 	{Kind: view.Doubt, Text: "unknown"},
 	{Kind: view.Done, Text: "done, no charge"},

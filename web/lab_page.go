@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +45,11 @@ var labLimits = []view.LabLimit{
 }
 
 func labEntry(e *racelab.Experiment) view.LabEntry {
-	says, _ := firstSentence(e.About)
+	says, rest := firstSentence(e.About)
+	if len(says) < 60 { // a sentence that only begins
+		second, _ := firstSentence(rest)
+		says += " " + second
+	}
 	entry := view.LabEntry{Name: e.Name, Title: e.Title, Says: says}
 	for i := range e.Variants {
 		v := &e.Variants[i]
@@ -57,26 +62,38 @@ func labEntry(e *racelab.Experiment) view.LabEntry {
 
 var sortVerdicts = map[racelab.Sort]view.Verdict{racelab.Broken: view.Wrong, racelab.Right: view.Right}
 
+// sentenceEnd is a full stop and what follows it; an ellipsis is none.
+var sentenceEnd = regexp.MustCompile(`[^.]\. `)
+
 // firstSentence cuts a text behind its first sentence.
 func firstSentence(text string) (first, rest string) {
-	first, rest, found := strings.Cut(text, ". ")
-	if found {
-		first += "."
+	at := sentenceEnd.FindStringIndex(text)
+	if at == nil {
+		return text, ""
 	}
-	return first, rest
+	return text[:at[1]-1], text[at[1]:]
 }
 
 // expectedWords are the figures that a variant must show: how its workers end,
-// and the money, or the figure that says it all.
+// and the money, or the figure that says it all. Where something is wrong and it
+// is not the money, its own last figure says what.
 func expectedWords(v *racelab.Variant, workers int) string {
 	var parts []string
+	own, right := "", false
 	for _, x := range v.Expected(partiesOf(v, workers)) {
 		switch x.Figure {
+		case racelab.FigureCharges:
+			right = x.Want == strconv.Itoa(shouldCharge(v, workers))
 		case racelab.FigureOutcomes, racelab.FigureMoney:
 			parts = append(parts, x.Want)
 		case v.Headline:
 			parts = append(parts, x.Figure+": "+x.Want)
+		default:
+			own = x.Figure + ": " + x.Want
 		}
+	}
+	if v.Sort == racelab.Broken && right && own != "" {
+		parts = append(parts, own)
 	}
 	return strings.Join(parts, ", ")
 }

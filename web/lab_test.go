@@ -86,6 +86,12 @@ func TestLabMeasures(t *testing.T) {
 			require.Contains(t, page, text, row.name)
 		}
 		require.NotContains(t, page, "Not as expected")
+		if row.name == "check-then-insert" {
+			require.Regexp(t, `INSERT [0-9.]+ to [0-9.]+ ms, waited for [0-9, ]+ until`, page, "who waited for whom, in words")
+			require.Contains(t, page, `<rect class="waiting"`, "and drawn")
+			require.Regexp(t, `SELECT [0-9.]+ to [0-9.]+ ms found no row; held by the lab`, page)
+			require.Equal(t, 2*7+7+1, strings.Count(page, `href="#extra"`), "seven too many in each trial, again in the drawing of the first, and in the legend")
+		}
 	}
 
 	page := s.send(get("/lab", fromBrowser)).page()

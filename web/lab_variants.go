@@ -49,9 +49,11 @@ func addResult(m *view.LabVariant, v *racelab.Variant, workers int, shown *racel
 	m.Figure = headline(v, shown, should)
 	for i := range shown.Trials {
 		t := &shown.Trials[i]
-		m.Trials = append(m.Trials, view.LabTrial{
-			Number: strconv.Itoa(t.Number), Marks: trialMarks(t), Outcome: t.Outcome(), Money: racelab.Dollars(t.Money), Wrong: t.Charges != should,
-		})
+		row := view.LabTrial{Number: strconv.Itoa(t.Number), Marks: trialMarks(t), Outcome: strings.ReplaceAll(t.Outcome(), " × ", "\u00a0×\u00a0")}
+		if v.Headline == "" { // else no money is about it
+			row.Money, row.Wrong = racelab.Dollars(t.Money), t.Charges != should
+		}
+		m.Trials = append(m.Trials, row)
 	}
 	m.Spread = spreadWords(shown)
 	for _, check := range shown.Checks {

@@ -42,7 +42,7 @@ type config struct {
 	MetricsAddr string `env:"METRICS_ADDR" placeholder:"ADDR" help:"Where /metrics is served. Default: nowhere."`
 
 	SessionSecret string `env:"SESSION_SECRET" placeholder:"SECRET" help:"Signs the session's cookie: 32 bytes or more, the same for every instance. Default: random, kept in DATA_DIR; required with DATABASE_URL or STRIPE_SECRET_KEY."`
-	Demo          string `env:"DEMO" enum:"on,off,auto" default:"auto" help:"on, off or auto: methods that make the network misbehave, partial refunds, start over. auto is on with the local Stripe. Never with a live key."`
+	Demo          string `env:"DEMO" enum:"on,off,auto" default:"auto" help:"on, off or auto: methods that make the network misbehave, partial refunds, start over, the race lab's page. auto is on with the local Stripe. Never with a live key."`
 
 	Lease             time.Duration `env:"LEASE" default:"60s" help:"How long a dead owner's claim blocks its key. Above PROVIDER_TIMEOUT plus 2 s, or living owners are taken over."`
 	ProviderTimeout   time.Duration `env:"PROVIDER_TIMEOUT" default:"15s" help:"The deadline of one attempt's whole call phase, all its calls to Stripe together."`

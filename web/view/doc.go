@@ -13,6 +13,8 @@
 //	ClosedPage                        Closed        GET /orders/{id}: expired
 //	OrdersPage                        Orders        GET /orders
 //	LedgerPage                        Ledger        GET /ledger
+//	LabPage                           Lab           GET /lab
+//	LabExperimentPage                 LabExperiment GET /lab/{experiment}
 //	ReadingPage                       Reading       GET /courses/{slug}/lessons/{n}
 //	ProblemPage                       Problem       any answer that is a page of its own: 400, 401, 403, 404, 413, 415, 422, 500
 //	PolicyPage                        Policy        GET /docs/idempotency
