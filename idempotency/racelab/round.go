@@ -169,7 +169,9 @@ func (r *round) count(name string, more int) int {
 
 // report turns what was recorded into data.
 func (r *round) report(ctx context.Context, began time.Time, answers []Answer) (*Trial, error) {
-	t := &Trial{Number: r.number, Before: r.before, Answers: answers, Outcomes: outcomesOf(answers), Figures: slices.Clone(r.figures)}
+	t := &Trial{
+		Number: r.number, Before: r.before, Answers: answers, Outcomes: outcomesOf(answers), Figures: append([]Figure{}, r.figures...), Marks: []ChargeMark{}, Events: []Event{},
+	}
 	var err error
 	if t.Charges, err = ask[int](ctx, r.lab, `SELECT count(*) FROM charges`); err != nil {
 		return nil, fmt.Errorf("counting the charges: %w", err)
