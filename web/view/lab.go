@@ -1,5 +1,7 @@
 package view
 
+import "net/url"
+
 // Lab is the index of the race lab: the experiments in teaching order, and the two articles claim by claim.
 type Lab struct {
 	Frame    Frame
@@ -207,3 +209,6 @@ func (v LabVariant) placed() Swimlane {
 
 // hasResults is true once the run that the page shows has some.
 func (m LabExperiment) hasResults() bool { return m.Run != nil && m.Run.State == LabDone }
+
+// link leads to the article on its page.
+func (a LabArticle) link() string { return "#article-" + url.PathEscape(a.Letter) }
