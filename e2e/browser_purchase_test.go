@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPurchase: a course is bought in a browser.
-func TestPurchase(t *testing.T) {
+// TestBrowserPurchase: a course is bought in a browser.
+func TestBrowserPurchase(t *testing.T) {
 	t.Parallel()
 	d := deploy(t)
 	shop := d.open(t)

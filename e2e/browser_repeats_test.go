@@ -108,7 +108,7 @@ func (w *window) paid(o order) charge {
 func (b *tab) receiptOrReload(o order) charge {
 	b.w.t.Helper()
 	b.at("/orders/" + o.ID)
-	if shown, err := b.GetByText("The course is yours.").IsVisible(); err != nil || !shown {
+	if !b.has(b.ours()) {
 		b.visit("/orders/" + o.ID)
 	}
 	return b.receipt(o)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"testing"
 
+	"github.com/playwright-community/playwright-go"
 	"github.com/stretchr/testify/require"
 )
 
@@ -46,7 +47,7 @@ func TestBrowserReplyLost(t *testing.T) {
 				w, second, o, quiet := inTheDark(t, visa, nothing)
 				quiet.answers(t)
 				if !mode.script {
-					w.sendAgainUntil("The course is yours.")
+					w.sendAgainUntil(w.ours())
 					second.press(second.link("Check now"))
 				}
 				ch := w.receipt(o)
@@ -59,7 +60,7 @@ func TestBrowserReplyLost(t *testing.T) {
 				w, second, o, quiet := inTheDark(t, declined, nothing)
 				quiet.answers(t)
 				if !mode.script {
-					w.sendAgainUntil("othing was charged")
+					w.sendAgainUntil(w.pay())
 					second.press(second.link("Check now"))
 				}
 				for _, b := range []*tab{w.tab, second} {
@@ -126,15 +127,14 @@ func (b *tab) unknown() {
 }
 
 // sendAgainUntil presses the one button of a page without script, which sends
-// the same payment under the same key, until the page says how it ended.
-func (b *tab) sendAgainUntil(words string) {
+// the same payment under the same key, until the page shows how it ended.
+func (b *tab) sendAgainUntil(end playwright.Locator) {
 	b.w.t.Helper()
 	eventually(b.w.t, "the same payment finds its end", func() bool {
 		b.press(b.button("Send this same payment again"))
 		require.NoError(b.w.t, b.WaitForLoadState())
 		b.requireReadable()
-		ended, err := b.GetByRole("main").GetByText(words).First().IsVisible()
-		return err == nil && ended
+		return b.has(end)
 	})
 }
 

@@ -143,10 +143,23 @@ func (b *tab) current() order {
 	return decoded[order](b.w.t, a)
 }
 
+// ours is the heading of a receipt.
+func (b *tab) ours() playwright.Locator {
+	return b.GetByRole("heading", playwright.PageGetByRoleOptions{Level: playwright.Int(1), Name: "The course is yours."})
+}
+
+// has is true if the page shows it now.
+func (b *tab) has(what playwright.Locator) bool {
+	b.w.t.Helper()
+	n, err := what.Count()
+	require.NoError(b.w.t, err)
+	return n > 0
+}
+
 // receipt waits for the receipt of an order, and requires that it is true.
 func (b *tab) receipt(o order) charge {
 	b.w.t.Helper()
-	b.heading("The course is yours.")
+	require.NoError(b.w.t, expect.Locator(b.ours()).ToBeVisible())
 	b.says("Charged once", "$49.00")
 	b.at("/orders/" + o.ID)
 	ch := b.w.d.stripe.requireOneCharge(b.w.t, o)

@@ -26,9 +26,10 @@ type window struct {
 	context playwright.BrowserContext
 	*tab
 
-	mu     sync.Mutex
-	sent   []submission
-	faults []string
+	mu       sync.Mutex
+	sent     []submission
+	faults   []string
+	memories []string // addresses of pages out of the back/forward cache
 }
 
 // submission is a payment that a page sent, as the browser saw it leave.

@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/playwright-community/playwright-go"
+	"github.com/stretchr/testify/require"
+)
+
+// TestBrowserTryToBreakIt: the panel on the checkout page. Every control sends
+// the live order's payment by the public routes, and Stripe counts one charge.
+func TestBrowserTryToBreakIt(t *testing.T) {
+	t.Parallel()
+	d := deploy(t)
+	shop := d.open(t)
+
+	for _, control := range []struct {
+		name, button string
+		copies       []string // what each copy may be told
+	}{
+		{"Twice", "Send it twice", []string{"201|409", "201|409"}},
+		{"EightAtOnce", "Eight at once", []string{"201|409", "201|409", "201|409", "201|409", "201|409", "201|409", "201|409", "201|409"}},
+		{"TwoKeysFromTwoTabs", "Two tabs, two keys", []string{"201|409", "201|409"}},
+		{"AnotherBodyUnderTheSameKey", "Same key, another body", []string{"201", "422"}},
+		{"TheReplyLost", "Lose the reply", []string{"no answer", "201"}},
+	} {
+		t.Run(control.name, func(t *testing.T) {
+			t.Parallel()
+			w := d.browse(t, shop)
+			o := w.order(soldCourse)
+			panel := w.GetByRole("region", playwright.PageGetByRoleOptions{Name: "Try to break it"})
+			count := panel.GetByRole("status")
+			require.NoError(t, expect.Locator(count.GetByText("0", playwright.LocatorGetByTextOptions{Exact: playwright.Bool(true)})).ToBeVisible())
+			require.NoError(t, expect.Locator(count).ToContainText("Counted at the local Stripe, not by the shop"))
+
+			w.press(panel.GetByRole("button", playwright.LocatorGetByRoleOptions{Name: control.button}))
+			table := panel.GetByRole("table", playwright.LocatorGetByRoleOptions{Name: control.button})
+			require.NoError(t, expect.Locator(table.GetByRole("row")).ToHaveCount(1+len(control.copies)))
+			require.NoError(t, expect.Locator(count.GetByText("1", playwright.LocatorGetByTextOptions{Exact: playwright.Bool(true)})).ToBeVisible())
+			w.says("The course is yours.")
+
+			fresh := 0
+			for i, may := range control.copies {
+				row, err := table.GetByRole("row").Nth(i + 1).InnerText()
+				require.NoError(t, err)
+				told := false
+				for _, status := range strings.Split(may, "|") {
+					told = told || strings.Contains(row, status)
+				}
+				require.True(t, told, "copy %d was told %q", i+1, row)
+				if strings.Contains(row, "201") && strings.Contains(row, "no") {
+					fresh++
+				}
+			}
+			if control.name != "TheReplyLost" {
+				require.Equal(t, 1, fresh, "one 201 that is no replay")
+			}
+
+			ch := d.stripe.requireOneCharge(t, o)
+			require.Equal(t, 1, d.stripe.confirms(t, ch.PaymentIntent).Executed)
+			require.NoError(t, expect.Locator(w.pay()).ToHaveCount(0), "Pay is gone")
+			w.press(w.link("See the receipt"))
+			w.receipt(o)
+		})
+	}
+
+	t.Run("OfADeclinedCardChargesNothingAndPayComesBack", func(t *testing.T) {
+		t.Parallel()
+		w := d.browse(t, shop)
+		o := w.order(soldCourse)
+		panel := w.GetByRole("region", playwright.PageGetByRoleOptions{Name: "Try to break it"})
+		w.choose("Visa ending 0002")
+		for range 2 { // the panel can be used again, with the next key
+			w.press(panel.GetByRole("button", playwright.LocatorGetByRoleOptions{Name: "Send it twice"}))
+			require.NoError(t, expect.Locator(panel.GetByRole("row").Nth(1)).ToContainText("402"))
+			require.NoError(t, expect.Locator(panel.GetByRole("status").GetByText("0", playwright.LocatorGetByTextOptions{Exact: playwright.Bool(true)})).ToBeVisible())
+			require.NoError(t, expect.Locator(w.button("Pay $49.00")).Not().ToHaveAttribute("aria-disabled", "true"))
+		}
+		w.choose("Mastercard ending 4444")
+		w.press(w.pay())
+		w.receipt(o)
+	})
+
+	t.Run("IsNotThereWithoutScript", func(t *testing.T) {
+		t.Parallel()
+		w := d.browse(t, shop, withoutScript)
+		w.order(soldCourse)
+		w.saysNot("Try to break it")
+	})
+
+	t.Run("IsNotThereWithoutDemo", func(t *testing.T) {
+		t.Parallel()
+		d := deploy(t, "DEMO=off")
+		w := d.browse(t, d.open(t))
+		o := w.order(soldCourse)
+		w.saysNot("Try to break it", "Or let the network misbehave")
+		w.press(w.pay())
+		w.receipt(o)
+	})
+}
