@@ -50,7 +50,7 @@ func TestBrowserPurchase(t *testing.T) {
 		})
 		tap := func(what playwright.Locator) {
 			t.Helper()
-			require.NoError(t, what.Tap(playwright.LocatorTapOptions{NoWaitAfter: playwright.Bool(true)}))
+			require.NoError(t, what.Tap())
 		}
 		w.visit("/courses/" + soldCourse)
 		tap(w.button("Go to checkout"))
