@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"context"
-	"encoding/json"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -10,13 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
-
-	"payonce/checkout/stripesim"
 )
 
 // TestRandom runs the whole system in a way that nobody thought of: buyers who
@@ -78,31 +71,6 @@ type world struct {
 	held []func() // ends what is held up
 }
 
-// buyer is a customer and what it has in hand.
-type buyer struct {
-	*world
-	*customer
-	number int
-
-	mu   sync.Mutex
-	sent []attempt // every payment and refund that it has sent
-}
-
-// attempt is one keyed request.
-type attempt struct {
-	path, key string
-	body      any
-}
-
-var (
-	soldCourses = []string{"idempotency-end-to-end", "postgresql-under-concurrency", "stripe-in-production", "webhooks-are-a-different-ledger", "proof-by-exhaustion", "payments-platform-team"}
-	methods     = []string{
-		"pm_card_visa", "pm_card_mastercard", "pm_card_chargeDeclined", "pm_card_chargeDeclinedExpiredCard",
-		"pm_card_authenticationRequired", "pm_card_authenticationRequired", "pm_sim_reply_lost", "pm_sim_reply_lost", "pm_sim_never_arrived",
-		"pm_sim_rate_limited", "pm_sim_server_error", "pm_sim_processing", "pm_sim_slow", "pm_sim_always_500",
-	}
-)
-
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	d := deploy(t, "PROVIDER_TIMEOUT=2s", "LEASE=5s", "COMPLETER_INTERVAL=200ms", "WAIT=100ms")
@@ -147,258 +115,10 @@ func (w *world) run(t *testing.T, steps int) {
 	w.letGo()
 }
 
-// letGo ends what the steps before have held up.
-func (w *world) letGo() {
-	for _, release := range w.held {
-		release()
-	}
-	w.held = nil
-}
-
-// restart is a power cut.
-func (w *world) restart(t testing.TB, i int) {
-	old := w.shop(i)
-	old.kill(t)
-	opened := w.reopen(t, old)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.now[i] = opened
-}
-
-// act is one thing that a buyer does.
-func (b *buyer) act(r *rand.Rand) {
-	shop, other := b.world.shop(r.IntN(2)), b.world.shop(r.IntN(2))
-	course := soldCourses[r.IntN(len(soldCourses))]
-	method, wish := methods[r.IntN(len(methods))], r.IntN(10)
-	copies, patient := 1+r.IntN(3), r.IntN(4) > 0
-	hangUpAfter := time.Duration(r.IntN(400)) * time.Millisecond
-
-	c := b.customer.at(shop)
-	placed := c.post("/orders", newKey(), orderBody(course))
-	o, known := b.live(c, placed)
-	if !known {
-		return
-	}
-	switch {
-	case o.Status == "paid" && wish < 4 && len(o.Payments) > 0:
-		amount := o.Amount
-		if wish == 0 {
-			amount = 1 + r.Int64N(o.Amount)
-		}
-		b.send(c, other, attempt{refundsOf(succeeded(o)), newKey(), refundBody(amount)}, copies, hangUpAfter, patient)
-	case o.Status != "open":
-		b.again(r, shop)
-	case wish == 0: // a key of its own, as from another tab
-		b.send(c, other, attempt{paymentsOf(o), newKey(), paymentBody(method)}, copies, hangUpAfter, patient)
-	case wish == 1: // a buyer who waits for the bank, and wants another card
-		for _, p := range o.Payments {
-			c.raw(http.MethodPost, "/payments/"+p.ID+"/cancel", "", "Accept", "application/json")
-		}
-	case wish == 2:
-		b.again(r, shop)
-	default:
-		b.send(c, other, attempt{paymentsOf(o), o.PaymentKey, paymentBody(method)}, copies, hangUpAfter, patient)
-		b.throughTheBank(c, o, r.IntN(4))
-	}
-}
-
-// live reads the order that stands for a course, new or not.
-func (b *buyer) live(c *customer, placed answer) (o order, known bool) {
-	var said struct{ ID, Order string }
-	if placed.err != nil || json.Unmarshal([]byte(placed.body), &said) != nil {
-		return o, false
-	}
-	id := said.ID
-	if id == "" {
-		id = said.Order
-	}
-	read := c.get("/orders/" + id)
-	return o, id != "" && read.err == nil && read.status == http.StatusOK && json.Unmarshal([]byte(read.body), &o) == nil
-}
-
-func succeeded(o order) (p payment) {
-	for _, p = range o.Payments {
-		if p.Status == "succeeded" {
-			return p
-		}
-	}
-	return p
-}
-
-// send sends a request several times at once to two shops, hangs up on one, and
-// may go on until it knows.
-func (b *buyer) send(c *customer, other *shop, a attempt, copies int, hangUpAfter time.Duration, patient bool) {
-	b.mu.Lock()
-	b.sent = append(b.sent, a)
-	b.mu.Unlock()
-	atOnce(copies, func(i int) answer {
-		switch i {
-		case 0:
-			return c.post(a.path, a.key, a.body)
-		case 1:
-			ctx, cancel := context.WithTimeout(context.Background(), hangUpAfter)
-			defer cancel()
-			return c.send(c.keyed(a.path, a.key, a.body).WithContext(ctx))
-		}
-		return c.at(other).post(a.path, a.key, a.body)
-	})
-	for try := 0; patient && try < 3; try++ {
-		got := c.at(other).post(a.path, a.key, a.body)
-		if definitive(got) {
-			return
-		}
-	}
-}
-
-// again sends something that was sent before, some time ago.
-func (b *buyer) again(r *rand.Rand, at *shop) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.sent) == 0 {
-		return
-	}
-	a := b.sent[r.IntN(len(b.sent))]
-	b.customer.at(at).post(a.path, a.key, a.body)
-}
-
-// throughTheBank answers the bank, if it asks: yes, no, or not at all; and comes
-// back from there or does not.
-func (b *buyer) throughTheBank(c *customer, o order, wish int) {
-	read, known := b.live(c, c.get("/orders/"+o.ID))
-	if !known || wish == 0 {
-		return
-	}
-	for _, p := range read.Payments {
-		if p.Status != "requires_action" || p.PaymentIntent == "" {
-			continue
-		}
-		outcome := stripesim.Succeeded
-		if wish == 1 {
-			outcome = stripesim.Failed
-		}
-		if finished, err := plainClient.Post("http://"+b.stripe.addr+"/_sim/payment_intents/"+p.PaymentIntent+"/finish?outcome="+string(outcome), "", nil); err == nil {
-			_ = finished.Body.Close()
-		}
-		if wish != 2 {
-			c.get("/orders/" + o.ID + "/return")
-		}
-	}
-}
-
 func (w *world) shop(i int) *shop {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now[i]
-}
-
-// breakSomething makes one thing go wrong.
-func (w *world) breakSomething(t testing.TB, r *rand.Rand) {
-	w.letGo()
-	switch r.IntN(12) {
-	case 0, 1:
-		w.restart(t, r.IntN(2))
-	case 2, 3, 4, 5:
-		w.breakTheLine(t, r)
-	case 6, 7, 8:
-		w.breakTheEvents(t, r)
-	case 9:
-		w.lapse(t)
-	case 10: // an order's time is over
-		w.execute(t, `UPDATE orders SET expires_at = clock_timestamp() WHERE (account, id) IN (
-			SELECT account, id FROM orders WHERE status = 'open' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)`)
-	case 11:
-		w.age(t)
-	}
-}
-
-// breakTheLine puts a rule in force at Stripe.
-func (w *world) breakTheLine(t testing.TB, r *rand.Rand) {
-	paths := []string{confirmPath, confirmPath, "/v1/payment_intents", "/v1/payment_intents/*/cancel", "/v1/payment_intents/*", refundPath, refundPath}
-	points := []stripesim.Point{stripesim.Arrival, stripesim.Execution, stripesim.Answer}
-	failures := []stripesim.Failure{
-		{Status: 429, Code: "rate_limit"},
-		{Status: 500, Stored: true},
-		{Status: 500, Stored: true, Executed: true},
-		{Status: 500},
-		{Status: 502, Body: "<html>"},
-		{Status: 502, Body: "<html>", Executed: true},
-		{Status: 401},
-		{Status: 400},
-	}
-	rule := stripesim.Rule{Path: paths[r.IntN(len(paths))], At: points[r.IntN(3)], Times: 1 + r.IntN(2)}
-	switch r.IntN(4) {
-	case 0:
-		rule.Action = stripesim.Drop
-	case 1:
-		rule.Action, rule.DelayMS = stripesim.Delay, 1+r.Int64N(2500)
-	case 2:
-		rule.Action, rule.At, rule.Failure = stripesim.Fail, "", &failures[r.IntN(len(failures))]
-	case 3:
-		rule.Action = stripesim.Hold
-		held, drops := w.stripe.add(t, rule), r.IntN(2) == 0
-		w.held = append(w.held, func() {
-			if drops {
-				held.drop(t)
-			} else {
-				held.release(t)
-			}
-		})
-		return
-	}
-	w.stripe.add(t, rule)
-}
-
-// breakTheEvents puts a rule in force for deliveries.
-func (w *world) breakTheEvents(t testing.TB, r *rand.Rand) {
-	rule := stripesim.DeliveryRule{Times: 1 + r.IntN(4)}
-	switch r.IntN(6) {
-	case 0:
-		rule.Drop = true
-	case 1:
-		rule.Copies = 1 + r.IntN(3)
-	case 2:
-		rule.DelayMS, rule.JitterMS = r.Int64N(500), 1000
-	case 3:
-		rule.BeforeAnswer = true
-	case 4:
-		rule.Tamper = stripesim.TamperBody
-	case 5:
-		rule.Hold = true
-	}
-	added := w.stripe.addDelivery(t, rule)
-	if rule.Hold {
-		w.held = append(w.held, func() { added.release(t) })
-	}
-}
-
-// lapse moves every lease to its end, also those of owners that are at work, and
-// every schedule to its next try.
-func (w *world) lapse(t testing.TB) {
-	w.execute(t, `UPDATE idempotency_keys SET lease_until = clock_timestamp() - interval '2 days'
-		WHERE ctid IN (SELECT ctid FROM idempotency_keys WHERE status = 'in_progress' FOR UPDATE SKIP LOCKED)`)
-	for _, table := range []string{"payments", "refunds", "orders"} {
-		w.execute(t, `UPDATE `+table+` SET ask_at = clock_timestamp() - interval '1 s'
-			WHERE ctid IN (SELECT ctid FROM `+table+` WHERE ask_at > clock_timestamp() FOR UPDATE SKIP LOCKED)`)
-	}
-}
-
-// age makes finished keys so old that the reaper takes them; it runs when a shop
-// is opened. What was answered under them is no longer to be found.
-func (w *world) age(t testing.TB) {
-	var keys []string
-	w.withDatabase(t, func(ctx context.Context, pool *pgxpool.Pool) error {
-		rows, _ := pool.Query(ctx, `UPDATE idempotency_keys SET completed_at = completed_at - interval '4 days'
-			WHERE ctid IN (SELECT ctid FROM idempotency_keys WHERE completed_at > clock_timestamp() - interval '1 day' ORDER BY completed_at LIMIT 3 FOR UPDATE SKIP LOCKED)
-			RETURNING key`)
-		var err error
-		keys, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	})
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, key := range keys {
-		w.aged[key] = true
-	}
 }
 
 // settle mends everything and lets the completer end what is left.
