@@ -41,8 +41,10 @@ func (b *tab) reload() {
 		return err
 	}
 	err := again()
-	if err != nil && strings.Contains(err.Error(), "ERR_ABORTED") {
-		err = again() // it ended a form that was on its way, and itself with it
+	// It ended a form that was on its way, and itself with it; or the browser
+	// was between two pages.
+	for try := 0; try < 5 && err != nil && (strings.Contains(err.Error(), "ERR_ABORTED") || strings.Contains(err.Error(), "Not attached to an active page")); try++ {
+		err = again()
 	}
 	require.NoError(b.w.t, err)
 	b.requireReadable()

@@ -381,7 +381,8 @@ func TestProcessing(t *testing.T) {
 	t.Parallel()
 	s := openReal(t)
 	s.listen()
-	held, err := s.stripe.AddDelivery(stripesim.DeliveryRule{Event: "payment_intent.succeeded", Hold: true, Times: -1})
+	// All of them: any event about the payment makes the shop ask.
+	held, err := s.stripe.AddDelivery(stripesim.DeliveryRule{Event: "payment_intent.*", Hold: true, Times: -1})
 	require.NoError(t, err)
 	order := s.ordered(slug)
 	b := s.browse("/orders/" + order.ID)

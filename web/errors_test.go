@@ -281,7 +281,7 @@ func TestUnknownAddresses(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 
-	for _, path := range []string{"/nothing", "/orders/", "/orders/a/b/c", "/courses", "/courses/a/lessons", "/payments/a", "//", "/healthz/x", "/docs", "/lab"} {
+	for _, path := range []string{"/nothing", "/orders/", "/orders/a/b/c", "/courses", "/courses/a/lessons", "/payments/a", "//", "/healthz/x", "/docs"} {
 		got := s.send(get(path))
 		require.Equal(t, 404, got.status, path)
 		require.Equal(t, "not_found", got.problem().Code, path)
