@@ -41,10 +41,14 @@ func (b *tab) reload() {
 		return err
 	}
 	err := again()
-	// It ended a form that was on its way, and itself with it; or the browser
-	// was between two pages.
-	for try := 0; try < 5 && err != nil && (strings.Contains(err.Error(), "ERR_ABORTED") || strings.Contains(err.Error(), "Not attached to an active page")); try++ {
-		err = again()
+	switch {
+	case err == nil:
+	case strings.Contains(err.Error(), "ERR_ABORTED"):
+		err = again() // it ended a form that was on its way, and itself with it
+	case strings.Contains(err.Error(), "Not attached to an active page"):
+		// The browser is between two pages and has none to load again; the
+		// address can still be opened.
+		_, err = b.Goto(b.URL(), playwright.PageGotoOptions{WaitUntil: playwright.WaitUntilStateDomcontentloaded})
 	}
 	require.NoError(b.w.t, err)
 	b.requireReadable()
