@@ -7,10 +7,10 @@ SHOP    := $(BUILD)/shop
 SOURCES := $(shell git ls-files '*.go' 2>/dev/null | grep -v '_templ\.go$$')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check generate bench mutants vuln
+.PHONY: help run test check generate bench mutants vuln screenshots
 
 help: ## what there is
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-11s %s\n' "$$name" "$$what"; done
 
 run: ## build the shop and open it, with its own PostgreSQL and its own local Stripe
 	@mkdir -p $(BUILD)
@@ -43,3 +43,7 @@ vuln: ## known vulnerabilities; needs to reach the vulnerability database
 
 sweep: ## kill, cut and delay at every message of every operation, then random runs (SWEEP_SHARD=1/2 is half)
 	SWEEP=all RANDOM_RUNS=20 RANDOM_STEPS=40 $(GO) test -v -count=1 -timeout 60m -run '^(TestSweep|TestRandom)$$' ./e2e
+
+screenshots: ## every page at 390 and 1280 px, light and dark, in .build/screenshots; and the README's two pictures
+	@mkdir -p .readme
+	$(GO) test -tags screenshots -count=1 -timeout 30m -run '^(TestScreenshots|TestReadmePictures)$$' ./e2e
