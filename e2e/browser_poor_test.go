@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -68,9 +69,17 @@ func TestBrowserPoor(t *testing.T) {
 		w.press(w.pay())
 		w.says("Your bank declined the card.")
 		next := w.current().PaymentKey
-		// What a browser does that restores a form: the value, not the attribute.
-		_, err := w.Evaluate(`(key) => { document.querySelector("[name=idempotency_key]").value = key }`, o.PaymentKey)
+		// What a browser does that restores a form: the value changes and the
+		// attribute does not, before any script of the page has run.
+		const restore = `new MutationObserver(() => {
+			const field = document.querySelector("#pay [name=idempotency_key]")
+			if (field && !window.restored) window.restored = field.value = "%s"
+		}).observe(document, { childList: true, subtree: true })`
+		require.NoError(t, w.context.AddInitScript(playwright.Script{Content: playwright.String(fmt.Sprintf(restore, o.PaymentKey))}))
+		w.visit("/orders/" + o.ID)
+		restored, err := w.Evaluate(`() => window.restored`)
 		require.NoError(t, err)
+		require.Equal(t, o.PaymentKey, restored)
 		w.choose("Mastercard ending 4444")
 		w.press(w.pay())
 		w.receipt(o)

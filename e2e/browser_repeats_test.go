@@ -87,9 +87,11 @@ func TestBrowserPressedOften(t *testing.T) {
 		o := w.order(soldCourse)
 		other := w.another()
 		other.visit("/orders/" + o.ID)
+		// Without the patience of a locator: a tab that has just heard of the
+		// other one has no button any more, which is as good.
 		for _, err := range atOnce(2, func(i int) error {
-			//lint:ignore SA1019 this driver still waits for a navigation, which the test holds up
-			return []*tab{w.tab, other}[i].pay().Click(playwright.LocatorClickOptions{NoWaitAfter: playwright.Bool(true)})
+			_, err := []*tab{w.tab, other}[i].Evaluate(`() => { document.querySelector("#pay button")?.click() }`)
+			return err
 		}) {
 			require.NoError(t, err)
 		}
