@@ -110,8 +110,8 @@ func TestEveryExperimentIsWhole(t *testing.T) {
 	}
 }
 
-// TestRightVariantsUseThePackage: where a variant says that it runs the real
-// thing, there it is.
+// TestRightVariantsUseThePackage: a right variant runs the real thing, and names
+// it and the shop's own place as they are called.
 func TestRightVariantsUseThePackage(t *testing.T) {
 	t.Parallel()
 	for _, e := range All() {
@@ -120,21 +120,32 @@ func TestRightVariantsUseThePackage(t *testing.T) {
 				continue
 			}
 			if v.Name == "as-a-queue" { // the reaper's way, and not its rows
-				require.Equal(t, usesReap, v.Uses)
-				continue
+				require.Nil(t, v.Uses)
+				require.Equal(t, usesReap, v.Shop)
+			} else {
+				require.NotNil(t, v.Uses, "%s, %s", e.Name, v.Name)
+				require.True(t, v.ledger, "%s, %s", e.Name, v.Name)
 			}
-			require.NotNil(t, v.Uses, "%s, %s", e.Name, v.Name)
-			require.True(t, v.ledger, "%s, %s", e.Name, v.Name)
-			data, err := os.ReadFile(filepath.Join(repository, v.Uses.File))
-			require.NoError(t, err)
-			receiver, method, isMethod := strings.Cut(v.Uses.Symbol, ".")
-			pattern := `(?m)^(func|type) ` + receiver + `\b`
-			if isMethod {
-				pattern = `(?m)^func \(\w+ \*?` + receiver + `\) ` + method + `\(`
+			for _, code := range []*Code{v.Uses, v.Shop} {
+				if code != nil {
+					requireThere(t, *code)
+				}
 			}
-			require.Regexp(t, pattern, string(data), v.Uses.Symbol)
 		}
 	}
+}
+
+// requireThere requires that a place of this repository has what it names.
+func requireThere(t *testing.T, code Code) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(repository, code.File))
+	require.NoError(t, err)
+	receiver, method, isMethod := strings.Cut(code.Symbol, ".")
+	pattern := `(?m)^(func|type) ` + receiver + `\b`
+	if isMethod {
+		pattern = `(?m)^func \(\w+ \*?` + receiver + `\) ` + method + `\(`
+	}
+	require.Regexp(t, pattern, string(data), code.Symbol)
 }
 
 func TestClaimsAreJudgedByTheirFigures(t *testing.T) {

@@ -35,7 +35,7 @@ func skipLocked() *Experiment {
 				Name: "as-a-queue", Title: "To take a job", Sort: Right, Should: perWorker, AlwaysHolds: true,
 				About: "As many jobs as workers. Each takes another one, and nobody waits. The package's reaper works so.",
 				SQL:   []Line{plain(begin), cure(takeJob), plain(insertCharge), plain(finishJob), plain("COMMIT")},
-				Uses:  usesReap, tables: jobsTable,
+				Shop:  usesReap, tables: jobsTable,
 				prepare: func(ctx context.Context, r *round) error {
 					return r.lab.exec(ctx, `INSERT INTO jobs (done) SELECT false FROM generate_series(1, $1::int)`, r.n)
 				},

@@ -120,7 +120,7 @@ func webhooks() *Experiment {
 			{
 				Name: "keyed-on-event", Title: "Keyed on the event", Sort: Right, Lanes: again, AlwaysHolds: true, Headline: fulfilled,
 				About: "Each event once, however often it is delivered.",
-				SQL:   []Line{cure(ledgerClaim), note("$2 is the event's id"), plain(fulfil), plain(ledgerDone), plain("COMMIT")}, Uses: usesDo,
+				SQL:   []Line{cure(ledgerClaim), note("$2 is the event's id"), plain(fulfil), plain(ledgerDone), plain("COMMIT")}, Uses: usesDo, Shop: shopEvents,
 				tables: webhookTables, ledger: true, work: inOne(fulfil, paidEvent, invoiceEvent, paidEvent), after: fulfilments,
 				expect: []expectation{outcomes("2 done, 1 replayed"), figure(fulfilled, right)},
 			},
@@ -134,7 +134,7 @@ func webhooks() *Experiment {
 			{
 				Name: "index-behind", Title: "A unique index behind it", Sort: Right, Lanes: []string{"evt_1", "evt_3, of the same payment"}, AlwaysHolds: true, Headline: fulfilled,
 				About: "Belt and braces: the ledger is quick for the usual redelivery, and the index holds where two events mean one thing.",
-				SQL:   []Line{plain(ledgerClaim), cure(fulfilOnce), plain(ledgerDone), plain("COMMIT")}, Uses: usesDo,
+				SQL:   []Line{plain(ledgerClaim), cure(fulfilOnce), plain(ledgerDone), plain("COMMIT")}, Uses: usesDo, Shop: shopEnrols,
 				tables: webhookTables + oneFulfilment, ledger: true, work: inOne(fulfilOnce, paidEvent, delivery{"evt_3", paidEvent.what}), after: fulfilments,
 				expect: []expectation{outcomes("2 done"), figure(fulfilled, "1 × open the course")},
 			},
@@ -163,7 +163,7 @@ func webhooks() *Experiment {
 				Name: "in-flight-409", Title: "409 for a delivery in flight", Sort: Right, Lanes: []string{"first delivery", "second", "third, later"}, AlwaysHolds: true, Headline: fulfilled,
 				About: "The second delivery is told 409, so the provider comes again, into a claim whose lease has lapsed.",
 				SQL:   []Line{plain(ledgerClaim), note("here the process dies; the second delivery reads in_progress:"), cure(ledgerRead), note("409. The third takes over:"), plain(ledgerTakes), plain(fulfil), plain(ledgerDone)},
-				Uses:  usesClaim, tables: webhookTables, ledger: true, wait: -1,
+				Uses:  usesClaim, Shop: shopEvents, tables: webhookTables, ledger: true, wait: -1,
 				work: func(ctx context.Context, w *worker) (Answer, error) {
 					if err := w.inTurn(ctx); err != nil {
 						return Answer{}, err

@@ -63,9 +63,12 @@ type Variant struct {
 	About string `json:"about"`
 	// SQL is what it runs, in order.
 	SQL []Line `json:"sql"`
-	// Uses names the function of package idempotency that does the work, as
+	// Uses names the function of package idempotency that the variant calls, as
 	// file and symbol, where it is the real one.
 	Uses *Code `json:"uses,omitempty"`
+	// Shop names the place at which the shop does the same, where that is not
+	// Uses.
+	Shop *Code `json:"shop,omitempty"`
 	// Lanes names the parties of a script, in order of worker. Empty: the
 	// workers are numbered.
 	Lanes []string `json:"lanes,omitempty"`
@@ -132,6 +135,12 @@ var (
 	usesFinger   = &Code{"idempotency/fingerprint.go", "NewFingerprint"}
 	usesReap     = &Code{"idempotency/reaper.go", "Ledger.ReapOnce"}
 	usesTakeOver = &Code{"idempotency/others.go", "Ledger.TakeOver"}
+)
+
+// The shop's own ledger of events, and what stands behind it.
+var (
+	shopEvents = &Code{"checkout/event.go", "queueEvent"}
+	shopEnrols = &Code{"checkout/place_order.go", "queueEnrol"}
 )
 
 // All gives every experiment in teaching order.
