@@ -93,7 +93,7 @@ func TestAction(t *testing.T) {
 		order := s.order(course)
 		payment := s.asked(order)
 		_, err := s.pay(order.ID, "another-card", visa)
-		conflict(t, err, checkout.ErrPaymentInProgress)
+		require.Zero(t, conflict(t, err, checkout.ErrPaymentInProgress).RetryAfter, "the bank may take its time")
 
 		view, err := s.Cancel(t.Context(), checkout.CancelRequest{Account: account, Payment: payment.ID})
 		require.NoError(t, err)
@@ -389,6 +389,30 @@ func TestExpiry(t *testing.T) {
 		_, err := s.pay(order.ID, order.PaymentKey, visa)
 		conflict(t, err, checkout.ErrOrderClosed)
 		require.NotEqual(t, order.ID, s.order(course).ID)
+	})
+
+	// A released key may be retried for as long as it is kept, and its order may
+	// have expired with no intent that could be canceled.
+	t.Run("AReleasedKeyCannotPayAnExpiredOrder", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		order := s.order(course)
+		_, err := s.stripe.Add(stripesim.Rule{Method: http.MethodPost, Path: "/v1/payment_intents", Action: stripesim.Fail, Failure: &stripesim.Failure{Status: http.StatusTooManyRequests, Code: "rate_limit"}})
+		require.NoError(t, err)
+		_, err = s.pay(order.ID, order.PaymentKey, visa)
+		conflict(t, err, checkout.ErrProviderBusy)
+		require.Empty(t, s.now(order.ID).Payments[0].Intent, "no intent was made")
+		late(s)
+		require.Equal(t, 1, complete(s).Orders)
+
+		again := s.order(course)
+		_, err = s.pay(order.ID, order.PaymentKey, visa)
+		conflict(t, err, checkout.ErrOrderClosed)
+		require.Equal(t, 1, s.count("idempotency_keys WHERE key = $1 AND status = 'failed_retryable'", order.PaymentKey))
+		require.Equal(t, checkout.PaymentReleased, s.now(order.ID).Payments[0].Status)
+		s.paid(again.ID, again.PaymentKey, visa)
+		s.agree(order.ID, 0)
+		s.agree(again.ID, 1)
 	})
 
 	t.Run("AfterADeclineTheIntentIsCanceledFirst", func(t *testing.T) {

@@ -83,7 +83,7 @@ func (s *Service) HandleEvent(ctx context.Context, e Event) (EventResult, error)
 	case errors.As(err, &refused) && refused.Code == "55P03": // lock_timeout: see queueEvent
 		return EventRunning, err
 	case errors.Is(err, errMismatch):
-		return s.park(ctx, e, "the amount, currency, mode or order is not the payment's")
+		return s.park(ctx, e, "the amount, currency, mode, order or charge is not the payment's")
 	case errors.Is(err, ErrNotFound) && time.Since(e.CreatedAt) > eventPatience:
 		return s.park(ctx, e, "it is about something of ours that is not known")
 	case err != nil:
@@ -249,7 +249,7 @@ func (s *Service) disputeEvent(ctx context.Context, e Event) (EventResult, error
 		tx.Queue(`
 			INSERT INTO disputes (id, account, payment_id, charge, status, reason, amount, currency)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-			    ON CONFLICT (id) DO UPDATE SET status = excluded.status, updated_at = clock_timestamp()
+			    ON CONFLICT (account, id) DO UPDATE SET status = excluded.status, updated_at = clock_timestamp()
 			 WHERE disputes.status NOT IN ('won', 'lost', 'warning_closed')`,
 			d.ID, v.payment.Account, v.payment.ID, d.Charge, short(d.Status), short(d.Reason), d.Money.Amount, d.Money.Currency)
 		return nil

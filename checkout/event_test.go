@@ -247,6 +247,41 @@ func TestEvent(t *testing.T) {
 		require.ErrorIs(t, s.AskAgain(t.Context(), "evt_never"), checkout.ErrNotStuck)
 	})
 
+	// An intent that somebody else made or moved, in the name of an order of
+	// ours: a person must look, and nothing passes for the payment that is known.
+	t.Run("AnotherChargeInAPaidOrdersNameIsParked", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		order := s.order(course)
+		payment := s.paid(order.ID, order.PaymentKey, visa)
+		intent := s.intent(order.ID)
+		deliver := func(id string, change func(*checkout.Intent)) checkout.EventResult {
+			in := intent
+			change(&in)
+			result, err := s.HandleEvent(t.Context(), checkout.Event{
+				ID: id, Type: "payment_intent.succeeded", CreatedAt: time.Now(), Intent: &in, IntentID: in.ID,
+			})
+			require.NoError(t, err)
+			return result
+		}
+		require.Equal(t, checkout.EventApplied, deliver("evt_same", func(*checkout.Intent) {}))
+		require.Equal(t, checkout.EventParked, deliver("evt_charge", func(in *checkout.Intent) { in.Charge = "ch_second" }))
+		require.Equal(t, checkout.EventParked, deliver("evt_intent", func(in *checkout.Intent) { in.ID = "pi_second" }))
+		p, _ := s.now(order.ID).Last()
+		require.Equal(t, payment.Charge, p.Charge)
+
+		another := s.order("stripe-in-production")
+		_, err := s.pay(another.ID, another.PaymentKey, "pm_card_chargeDeclined")
+		require.NoError(t, err)
+		price := s.now(another.ID).Price
+		require.Equal(t, checkout.EventParked, deliver("evt_order", func(in *checkout.Intent) { in.Order, in.Money = another.ID, price }))
+		require.Equal(t, checkout.EventParked, deliver("evt_moved", func(in *checkout.Intent) {
+			in.ID, in.Order, in.Money = "pi_moved", another.ID, price
+		}), "another order's charge")
+		s.agree(order.ID, 1)
+		s.agree(another.ID, 0)
+	})
+
 	t.Run("OursButNotKnownYetIsDeliveredAgainAndOneDayParked", func(t *testing.T) {
 		t.Parallel()
 		s := open(t)

@@ -120,6 +120,7 @@ func (s *Service) settleHint(ctx context.Context, v view, intent Intent, also fu
 		queueLockOrder(tx, v.order.Account, v.order.ID, &h.order)
 		queueLockPayment(tx, v.order.Account, v.payment.ID, &h.payment)
 		queueSlot(tx, v.order, &h.slot)
+		queueElsewhere(tx, v.order, intent, &h.elsewhere)
 		if err := tx.Flush(ctx); err != nil {
 			return err
 		}
@@ -151,4 +152,16 @@ func queueSlot(tx *idempotency.Tx, o orderRow, slot *string) {
 		SELECT coalesce((SELECT id FROM payments WHERE account = $1 AND order_id = $2
 		   AND status IN ('pending', 'requires_action', 'processing', 'succeeded')), '')`, o.Account, o.ID).
 		QueryRow(func(from pgx.Row) error { return from.Scan(slot) })
+}
+
+// queueElsewhere reads whether an intent, or the charge it made, is already
+// another order's of this account. An intent names its order in its metadata,
+// and whoever may edit that in the dashboard could pay two orders with one
+// charge.
+func queueElsewhere(tx *idempotency.Tx, o orderRow, in Intent, elsewhere *bool) {
+	tx.Queue(`
+		SELECT EXISTS (SELECT 1 FROM orders WHERE account = $1 AND intent = $3 AND id <> $2)
+		    OR EXISTS (SELECT 1 FROM payments WHERE account = $1 AND charge = $4 AND status = 'succeeded' AND order_id <> $2)`,
+		o.Account, o.ID, in.ID, in.Charge).
+		QueryRow(func(from pgx.Row) error { return from.Scan(elsewhere) })
 }

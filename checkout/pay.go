@@ -177,7 +177,10 @@ func (s *Service) queueTakeSlot(tx *idempotency.Tx, r PaymentRequest, a *attempt
 }
 
 // queueRetakeSlot takes the slot again for a key that was released: the same
-// payment goes back to pending, or nothing changes.
+// payment goes back to pending, or nothing changes. Like a fresh key it comes
+// after the order's lock, under which the order must be open: the key may be
+// retried long after its order expired, when there is no intent left to be
+// canceled, and would be charged for nothing.
 func queueRetakeSlot(tx *idempotency.Tx, r PaymentRequest, a *attempt) {
 	tx.Queue(`
 		UPDATE payments SET status = 'pending', version = version + 1, updated_at = clock_timestamp()
@@ -186,6 +189,7 @@ func queueRetakeSlot(tx *idempotency.Tx, r PaymentRequest, a *attempt) {
 		   AND NOT EXISTS (
 			SELECT 1 FROM payments WHERE account = $1 AND order_id = $2
 			   AND status IN ('pending', 'requires_action', 'processing', 'succeeded'))
+		   AND EXISTS (SELECT 1 FROM orders WHERE account = $1 AND id = $2 AND status = 'open' AND closing_at IS NULL)
 		RETURNING`+paymentColumns, r.Account, r.Order, string(r.Key)).
 		QueryRow(a.scanSlot)
 }
@@ -263,7 +267,9 @@ func (s *Service) explain(ctx context.Context, r PaymentRequest, err error) erro
 	c.Course = order.Course.Slug
 	if holder, ok := order.Slot(); ok {
 		c.Payment = &holder
-		if errors.Is(err, ErrPaymentInProgress) {
+		// Only an owner at work ends within seconds. A payment that waits for the
+		// bank or for settlement may take days: to send again soon is no help.
+		if errors.Is(err, ErrPaymentInProgress) && holder.Status == PaymentPending {
 			c.RetryAfter = 1
 		}
 	} else if reused != nil && reused.Settled() && order.Status == OrderOpen && !order.Closing {

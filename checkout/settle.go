@@ -9,8 +9,8 @@ import (
 	"payonce/idempotency"
 )
 
-// errMismatch: an intent whose amount, currency, mode or order is not the
-// payment's. It settles nothing.
+// errMismatch: an intent whose amount, currency, mode, order or charge is not
+// the payment's. It settles nothing.
 var errMismatch = errors.New("the intent does not belong to the payment")
 
 // held is what a transaction holds locked when it settles: the key, then these.
@@ -19,6 +19,8 @@ type held struct {
 	payment paymentRow
 	// slot is the id of the payment in the order's slot; empty if it is free.
 	slot string
+	// elsewhere is true if the intent or its charge is another order's.
+	elsewhere bool
 }
 
 // witness is who reports an intent's state, and what the rows were before the
@@ -60,7 +62,11 @@ func (s *Service) settle(tx *idempotency.Tx, h held, in Intent, by witness) (set
 		return settled{}, errMismatch
 	}
 	if in.Status == IntentSucceeded {
-		if !providerID.MatchString(in.Charge) {
+		// Of a payment that has succeeded, only its own charge is the same state.
+		// Another one is money that somebody else moved in this order's name: it
+		// must not pass for the one that is known.
+		another := p.Status == PaymentSucceeded && (p.Intent != in.ID || p.Charge != in.Charge)
+		if another || h.elsewhere || !providerID.MatchString(in.Charge) {
 			return settled{}, errMismatch
 		}
 		p.Intent = in.ID

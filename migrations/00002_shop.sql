@@ -63,7 +63,7 @@ CREATE INDEX orders_expiring ON orders (expires_at) WHERE status = 'open';
 -- For the account's list of orders.
 CREATE INDEX orders_by_account ON orders (account, created_at DESC);
 -- One PaymentIntent belongs to one order.
-CREATE UNIQUE INDEX orders_intent ON orders (intent) WHERE intent IS NOT NULL;
+CREATE UNIQUE INDEX orders_intent ON orders (account, intent) WHERE intent IS NOT NULL;
 
 -- One attempt to pay an order: one key, one method, one downstream key a
 -- generation. The confirm parameters (payment_method or confirmation_token,
@@ -112,7 +112,7 @@ CREATE TABLE payments (
 CREATE UNIQUE INDEX payments_slot ON payments (account, order_id)
     WHERE status IN ('pending', 'requires_action', 'processing', 'succeeded');
 -- One charge is written once, whatever reports it.
-CREATE UNIQUE INDEX payments_charge_once ON payments (charge) WHERE charge IS NOT NULL AND status = 'succeeded';
+CREATE UNIQUE INDEX payments_charge_once ON payments (account, charge) WHERE charge IS NOT NULL AND status = 'succeeded';
 -- One key pays once. An attempt that ended without money may leave its key to
 -- a later request, after the reaper has removed the key.
 CREATE UNIQUE INDEX payments_key_once ON payments (account, key)
@@ -151,7 +151,7 @@ CREATE TABLE refunds (
 );
 
 -- One refund at Stripe is written once, whoever made it.
-CREATE UNIQUE INDEX refunds_refund_once ON refunds (refund) WHERE refund IS NOT NULL;
+CREATE UNIQUE INDEX refunds_refund_once ON refunds (account, refund) WHERE refund IS NOT NULL;
 -- Money that arrived for a closed order goes back once.
 CREATE UNIQUE INDEX refunds_late_once ON refunds (account, payment_id) WHERE origin = 'late';
 -- For the completer: refunds that are not settled.

@@ -21,8 +21,8 @@ CREATE INDEX events_parked ON events (received_at) WHERE status = 'parked';
 -- A dispute is money that the bank may take back: a record beside the payment,
 -- which stays succeeded.
 CREATE TABLE disputes (
-    id         text        PRIMARY KEY,
     account    text        NOT NULL,
+    id         text        NOT NULL,
     payment_id text        NOT NULL,
     charge     text        NOT NULL,
     status     text        NOT NULL,
@@ -32,6 +32,7 @@ CREATE TABLE disputes (
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
 
+    PRIMARY KEY (account, id),
     FOREIGN KEY (account, payment_id) REFERENCES payments (account, id),
     CONSTRAINT disputes_amount CHECK (amount BETWEEN 0 AND 99999999)
 );
