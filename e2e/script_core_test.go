@@ -49,6 +49,9 @@ func TestScriptCoreMutants(t *testing.T) {
 		"a pending submission is forgotten":       {`...(pending ? [] : [{ do: "forget" }])`, `{ do: "forget" }`},
 		"led away from the answers of the panel":  {`notice: { says: "" } }, effects: []`, `notice: { says: "" } }, effects: [{ do: "go" }]`},
 		"a closing order looks pending":           {`if (!order.payment_key) return "closing";`, ``},
+		"sent sooner than a busy Stripe allows":   {`state.phase === "waiting" && known || `, ``},
+		"a used key leads nowhere":                {`: leave(state, a.body.safe_new_key`, `: stop(state, a) ?? leave(state, a.body.safe_new_key`},
+		"not charged while a send is on its way":  {`if (state.unknown || ["sending", "testing"].includes(state.phase))`, `if (state.unknown)`},
 		"the key of another submission is resent": {`key: resend.key, method: resend.method, created_at: since`, `key: stored?.key ?? resend.key, method: resend.method, created_at: since`},
 	} {
 		t.Run(name, func(t *testing.T) {

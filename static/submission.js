@@ -117,9 +117,11 @@ function due(state) {
   return state.then === "send" ? send(state) : ask(state);
 }
 
-// check is "Check now", the page coming into sight, or the network coming back.
+// check is "Check now", the page coming into sight, or the network coming back. While Stripe or the shop is busy there is
+// nothing to find out: nothing was charged, and the same payment goes again when Retry-After is over, not before.
 function check(state) {
-  return ["waiting", "handed_over"].includes(state.phase) ? ask(state) : { state, effects: [] };
+  const known = !state.unknown && ["provider_busy", "overloaded"].includes(state.why);
+  return state.phase === "waiting" && known || !["waiting", "handed_over"].includes(state.phase) ? { state, effects: [] } : ask(state);
 }
 
 // again is "Send this same payment again": the same key, at once, and for a while as often as the shop allows.
@@ -150,10 +152,9 @@ function answer(state, a, clock) {
   if (a.status >= 500) return wait({ ...named, unknown: true }, "send", code, a.retryAfter, clock);
   if (a.status === 402) return refused(state, a);
   if (a.status === 409) return leave(state, { code });
-  if (code === "key_reused") {
-    if (a.body.safe_new_key === false) return leave(state, {});
-    return newKey(a.body) ? refused(state, a) : stop(state, a);
-  }
+  // With no key to go on with, the order is being paid, is paid or is closed, by the request that has this one's key: only
+  // its own page can answer whether the card was charged.
+  if (code === "key_reused") return newKey(a.body) ? refused(state, a) : leave(state, a.body.safe_new_key === true ? { code } : {});
   return stop(state, a);
 }
 
@@ -209,7 +210,9 @@ function read(state, order, clock) {
     if (now !== state.standing) return leave(state, { pending: now === "pending" });
     return wait(state, state.submission ? "send" : "ask", state.why, 0, clock);
   }
-  if (now !== "payable" || order.payment_key !== state.key) return leave(state, { pending: now === "pending" });
+  // After a busy Stripe the order has the next key, while the submission keeps its own, which is still good.
+  const ours = order.payment_key === state.key || (state.submission && !state.handed && order.payment_key === state.next);
+  if (now !== "payable" || !ours) return leave(state, { pending: now === "pending" });
   // Nobody holds the order: a submission on its way did not arrive. It is sent again as it was; but after the hand-over,
   // when nobody may be looking any more, it is for the person to press Pay. The key is the same, should it still arrive.
   if (state.submission && state.handed) return giveBack(state, state.key, { says: "not_arrived" });
@@ -258,9 +261,10 @@ export function says(state) {
   return { provider_busy: "busy", overloaded: "shop_busy", claim_contended: "on_its_way" }[state.why] ?? "checking";
 }
 
-// charged answers "was I charged?" as far as this page knows: no, unknown, processing, or yes.
+// charged answers "was I charged?" as far as this page knows: no, unknown, processing, or yes. While a send is on its way
+// nobody knows, and another tab says so.
 export function charged(state) {
-  if (state.unknown) return "unknown";
+  if (state.unknown || ["sending", "testing"].includes(state.phase)) return "unknown";
   return { paid: "yes", processing: "processing", payable: "no", requires_action: "no" }[state.standing] ?? "unknown";
 }
 

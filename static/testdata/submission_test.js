@@ -148,10 +148,32 @@ const cases = {
       equal([run.does(), run.state.phase, run.state.key, says(run.state), charged(run.state)], ["forget", "ready", "K2", said, "no"], code);
     }
   },
-  "a key that another request holds leads to the order while that one is not settled": () => {
+  "a key that another request holds leads to the order, which knows whether the card was charged": () => {
     equal(sending().problem(422, "key_reused", { safe_new_key: false }).does(), "forget go");
-    const run = sending().problem(422, "key_reused", { safe_new_key: true });
-    equal([run.does(), run.state.phase, says(run.state)], ["forget", "stopped", "stopped"]);
+    const run = sending().problem(422, "key_reused", { safe_new_key: true }); // paid, or closed: there is no next key
+    equal([run.does(), run.effects[1].code], ["forget go", "key_reused"]);
+  },
+  "while a send is on its way nobody knows whether the card was charged": () => {
+    const run = sending();
+    equal([says(run.state), charged(run.state)], ["", "unknown"]);
+    run.problem(503, "provider_busy", { safe_new_key: true, payment_key: "K2" });
+    equal(charged(run.state), "no");
+    equal(charged(run.step({ type: "due" }).state), "unknown");
+    equal(charged(new Run(page).step({ type: "test" }).state), "unknown");
+  },
+  "a page that is hidden and seen again while Stripe or the shop is busy sends no sooner, and forgets nothing": () => {
+    for (const code of ["provider_busy", "overloaded"]) {
+      const run = sending().problem(503, code, { safe_new_key: true, payment_key: "K2" }, 3_000);
+      const before = run.state;
+      equal(run.step({ type: "check" }).does(), "", code);
+      equal(run.state, before, code);
+      equal(run.step({ type: "due" }, at(3_000)).sends(), "K1", code);
+    }
+    const back = sending().problem(503, "provider_busy", { safe_new_key: true, payment_key: "K2" }).step({ type: "back" });
+    equal(back.step({ type: "order", order: { ...open_, payment_key: "K2" } }).sends(), "K1");
+    const over = sending().problem(503, "provider_busy", { safe_new_key: true, payment_key: "K2" }).step({ type: "due" });
+    over.step({ type: "lost" }, at(patience)).step({ type: "check" });
+    equal(over.step({ type: "order", order: { ...open_, payment_key: "K2" } }).does(), "forget go"); // it may have arrived
   },
   "an order that is being paid, is paid or is closed leads to its page": () => {
     for (const code of ["payment_in_progress", "order_already_paid", "order_closed"]) {
