@@ -7,7 +7,8 @@
 // (409 with Retry-After), that the server is busy (429, 503), or nothing that
 // can be relied on (any other 5xx). It never makes a new key: a key made inside
 // a retry loop is no key. Only an answer can say that a new one is safe
-// (Response.SafeNewKey).
+// (Response.SafeNewKey), and after a lost answer only one that speaks of the
+// earlier sends too.
 //
 // If it has to give up first, the outcome is unknown, which is an error of its
 // own: neither success nor failure. Keep the key, and send the same later.
@@ -51,7 +52,8 @@ type UnknownError struct {
 	Key string
 	// Sends is how many times it was sent.
 	Sends int
-	// Last is the last answer that said nothing; nil if there was none.
+	// Last is the last answer, which does not say what became of every send; nil
+	// if there was none.
 	Last *Response
 	// Err is the last error of the transport, or of the context.
 	Err error
@@ -102,17 +104,35 @@ type Response struct {
 	Body     []byte
 	Replayed bool // it was given to an earlier copy of this request
 	Sends    int  // how many times the request was sent
+
+	// doubt is true if an earlier send may still do, or have done, what was
+	// asked for: its answer was lost, or did not say.
+	doubt bool
 }
 
-// SafeNewKey tells whether the answer says that another attempt, with another
-// key, cannot do the same thing twice; and which key the server has for it, if
-// it names one (the member payment_key of a problem).
+// SafeNewKey tells whether another attempt, with another key, cannot do the
+// same thing twice; and which key the server has for it, if it names one (the
+// member payment_key of a problem). It needs the server's word (safe_new_key),
+// about every send: a refusal of the last one, such as 401, or 503 overloaded,
+// says nothing about one before it whose answer was lost.
 func (r *Response) SafeNewKey() (key string, safe bool) {
 	p := r.problem()
-	return p.PaymentKey, p.SafeNewKey
+	if !p.SafeNewKey || r.doubt && !r.settles() {
+		return "", false
+	}
+	return p.PaymentKey, true
+}
+
+// settles is true for an answer that is about the key, and so about every send
+// with it: the stored outcome without money (402), or that the key was released
+// because nothing that was sent under it was carried out.
+func (r *Response) settles() bool {
+	code := r.problem().Code
+	return r.Status == http.StatusPaymentRequired || code == "provider_busy" || code == "provider_refused"
 }
 
 type problem struct {
+	Code       string `json:"code"`
 	SafeNewKey bool   `json:"safe_new_key"`
 	PaymentKey string `json:"payment_key"`
 }
@@ -129,17 +149,21 @@ func (r *Response) problem() (p problem) {
 func NewKey() string { return rand.Text() }
 
 // Do sends the request until its outcome is known, and returns that answer,
-// whatever its status. It returns *UnknownError if the time is over or ctx ends
-// first, unless the last answer said that nothing happened (safe_new_key), which
-// is then returned; and another error, before anything is sent, for a request
-// that cannot be made.
+// whatever its status. It returns
+//
+//   - *UnknownError if the time is over or ctx ends first, unless the last
+//     answer said that nothing happened (SafeNewKey), which is then returned;
+//     and at once if a send whose answer was lost is followed by a refusal that
+//     the same request would meet again, such as 401, and that says nothing
+//     about the lost one;
+//   - another error, before anything is sent, for a request that cannot be made.
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	if err := check(r.Key); err != nil {
 		return nil, err
 	}
 	limit, cancel := context.WithTimeout(ctx, orDefault(c.For, DefaultFor))
 	defer cancel()
-	unknown := &UnknownError{Key: r.Key}
+	unknown, doubt := &UnknownError{Key: r.Key}, false
 	for {
 		req, err := c.request(limit, r)
 		if err != nil {
@@ -147,18 +171,26 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 		}
 		unknown.Sends++
 		answer, err := c.send(req)
+		unknown.Last, unknown.Err = answer, err
 		if err == nil {
-			answer.Sends = unknown.Sends
-			if answer.final() {
+			answer.Sends, answer.doubt = unknown.Sends, doubt
+			switch {
+			case answer.final() && doubt && answer.refused():
+				return nil, unknown
+			case answer.final():
 				return answer, nil
 			}
-			unknown.Last, unknown.Err = answer, nil
+			// An answer about the key ends the doubt; one that says that this send
+			// did nothing adds none.
+			doubt = !answer.problem().SafeNewKey || doubt && !answer.settles()
 		} else {
-			unknown.Last, unknown.Err = nil, err
+			doubt = true
 		}
 		if err := c.pause(limit, wait(answer, unknown.Sends)); err != nil {
-			if unknown.Last != nil && unknown.Last.problem().SafeNewKey {
-				return unknown.Last, nil
+			if answer != nil {
+				if _, safe := answer.SafeNewKey(); safe {
+					return answer, nil
+				}
 			}
 			unknown.Err = errors.Join(unknown.Err, err)
 			return nil, unknown
@@ -176,6 +208,16 @@ func (r *Response) final() bool {
 		return false
 	}
 	return r.Status < http.StatusInternalServerError
+}
+
+// refused is true for an answer given before the server looked the key up: it is
+// about this send alone. 402, 409 and 422 are about the key.
+func (r *Response) refused() bool {
+	switch r.Status {
+	case http.StatusPaymentRequired, http.StatusConflict, http.StatusUnprocessableEntity:
+		return false
+	}
+	return r.Status >= http.StatusBadRequest
 }
 
 // wait is the server's Retry-After in seconds, or a pause that doubles, with
@@ -199,10 +241,14 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	if method == "" {
 		method = http.MethodPost
 	}
-	req, err := http.NewRequestWithContext(ctx, method, r.URL, bytes.NewReader(r.Body))
+	// A body that net/http does not know how to read again: else it would send a
+	// keyed request a second time by itself when a kept connection dies, and that
+	// loss would not be known here.
+	req, err := http.NewRequestWithContext(ctx, method, r.URL, io.NopCloser(bytes.NewReader(r.Body)))
 	if err != nil {
 		return nil, err
 	}
+	req.ContentLength = int64(len(r.Body))
 	for name, values := range r.Header {
 		req.Header[name] = append([]string(nil), values...)
 	}

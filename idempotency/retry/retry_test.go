@@ -157,6 +157,80 @@ func TestDo(t *testing.T) {
 		require.Equal(t, "key_next", key)
 	})
 
+	// A refusal is about its own send. Whoever made a new key after one, with an
+	// earlier send still on its way, would refund or order twice.
+	t.Run("ALostSendIsNotForgotten", func(t *testing.T) {
+		t.Parallel()
+		const overloaded = `{"code":"overloaded","safe_new_key":true}`
+		const refused = `{"code":"no_session","safe_new_key":true,"payment_key":"key_next"}`
+		const declined = `{"code":"card_declined","safe_new_key":true,"payment_key":"key_next"}`
+		lost, running := answer{}, answer{status: 409, retryAfter: "1", problem: `{"code":"request_in_progress","safe_new_key":false}`}
+		for name, test := range map[string]struct {
+			answers []answer // and then the time is over
+			unknown bool
+			safe    bool
+		}{
+			"ThenOverloadedUntilTheTimeIsUp":     {[]answer{lost, {status: 503, problem: overloaded}}, true, false},
+			"RunningThenOverloaded":              {[]answer{running, {status: 503, problem: overloaded}}, true, false},
+			"UnknownThenOverloaded":              {[]answer{{status: 503, problem: unknown}, {status: 503, problem: overloaded}}, true, false},
+			"ThenNoSession":                      {[]answer{lost, {status: 401, problem: refused}}, true, false},
+			"ThenOverloadedThenForbidden":        {[]answer{lost, {status: 503, problem: overloaded}, {status: 403, problem: refused}}, true, false},
+			"GatewaysPageThenNotFound":           {[]answer{{status: 502, body: "<html>"}, {status: 404, problem: refused}}, true, false},
+			"ThenTooLarge":                       {[]answer{lost, {status: 413, problem: refused}}, true, false},
+			"ThenTheKeyOfAnotherRequest":         {[]answer{lost, {status: 422, problem: refused}}, false, false},
+			"ThenDeclined":                       {[]answer{lost, {status: 402, problem: declined}}, false, true},
+			"ThenBusyProviderUntilTheTimeIsUp":   {[]answer{lost, {status: 503, problem: busy}}, false, true},
+			"ThenBusyThenOverloaded":             {[]answer{lost, {status: 503, problem: busy}, {status: 503, problem: overloaded}}, false, true},
+			"ThenBusyThenLostThenOverloaded":     {[]answer{lost, {status: 503, problem: busy}, lost, {status: 503, problem: overloaded}}, true, false},
+			"NoneLostAndOverloadedIsSafe":        {[]answer{{status: 503, problem: overloaded}}, false, true},
+			"NoneLostAndNoSessionIsSafe":         {[]answer{{status: 503, problem: overloaded}, {status: 401, problem: refused}}, false, true},
+			"ThenAConflictThatStandsIsItsAnswer": {[]answer{lost, {status: 409}}, false, false},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s, turns := serve(t, test.answers...), 0
+				client := retry.Client{Pause: func(context.Context, time.Duration) error {
+					if turns++; turns >= len(test.answers) {
+						return context.DeadlineExceeded
+					}
+					return nil
+				}}
+				got, err := client.Do(t.Context(), retry.Request{URL: s.URL, Key: "one key"})
+				require.Len(t, s.sent(), len(test.answers))
+				if test.unknown {
+					var u *retry.UnknownError
+					require.ErrorAs(t, err, &u)
+					require.Equal(t, "one key", u.Key)
+					require.Equal(t, test.answers[len(test.answers)-1].status, u.Last.Status, "the last answer is there to be read")
+					_, safe := u.Last.SafeNewKey()
+					require.False(t, safe)
+					return
+				}
+				require.NoError(t, err)
+				key, safe := got.SafeNewKey()
+				require.Equal(t, test.safe, safe)
+				require.True(t, safe || key == "", "a key that is not safe is not named")
+			})
+		}
+	})
+
+	t.Run("NoSendIsHiddenFromTheCaller", func(t *testing.T) {
+		t.Parallel()
+		for name, body := range map[string]string{"WithABody": "the same", "Empty": ""} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s, p := serve(t, answer{status: 429}, answer{}, answer{status: 401}), &pauses{} // the second breaks a kept connection
+				client := retry.Client{Pause: p.wait}
+				_, err := client.Do(t.Context(), retry.Request{URL: s.URL, Key: "one key", Body: []byte(body)})
+				var u *retry.UnknownError
+				require.ErrorAs(t, err, &u)
+				require.Equal(t, 3, u.Sends)
+				require.Len(t, s.sent(), 3)
+				require.Equal(t, []string{body, body, body}, s.bodies)
+			})
+		}
+	})
+
 	t.Run("OnlyAnAnswerMakesANewKeySafe", func(t *testing.T) {
 		t.Parallel()
 		s := serve(t, answer{status: 201, body: busy}) // not a problem: what it says is data
