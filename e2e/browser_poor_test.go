@@ -69,8 +69,8 @@ func TestBrowserPoor(t *testing.T) {
 		w.press(w.pay())
 		w.says("Your bank declined the card.")
 		next := w.current().PaymentKey
-		// What a browser does that restores a form: the value changes and the
-		// attribute does not, before any script of the page has run.
+		// What a browser does that restores a form: the fields have the values of an
+		// older page before any script of this one has run.
 		const restore = `new MutationObserver(() => {
 			const field = document.querySelector("#pay [name=idempotency_key]")
 			if (field && !window.restored) window.restored = field.value = "%s"

@@ -28,13 +28,13 @@ export class Page {
     if (this.#form) {
       this.#pay = this.#form.querySelector(".button-pay");
       this.#key = this.#form.querySelector("[name=idempotency_key]");
-      // The attribute, which the server wrote, and not the value, which a browser may have restored from an older page.
-      this.key = this.#key.defaultValue;
-      this.#key.value = this.key;
+      // From the form, as the server wrote it, and not from the field, into which a browser may have put the value of an
+      // older page.
+      this.key = this.#key.value = this.#form.dataset.key;
     }
     if (this.#resend) {
-      const field = (name) => this.#resend.querySelector(`[name=${name}]`).defaultValue;
-      this.resend = { key: field("idempotency_key"), method: field("payment_method") };
+      const { key, method } = this.#resend.dataset;
+      this.resend = { key, method };
     }
   }
 
@@ -100,8 +100,8 @@ export class Page {
   }
 
   #showKey(state) {
-    if (!this.#key || this.#key.defaultValue === state.key) return;
-    this.#key.defaultValue = this.#key.value = state.key;
+    if (!this.#key || this.#form.dataset.key === state.key) return;
+    this.#form.dataset.key = this.#key.value = state.key;
     for (const slot of this.#root.querySelectorAll("[data-slot=key]")) slot.textContent = state.key;
   }
 
