@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"payonce/idempotency/retry"
 )
 
 // plainClient opens a connection for every request. On one that is kept,
@@ -199,27 +201,25 @@ func (c *customer) keyed(path, key string, body any) *http.Request {
 	return r
 }
 
-// postUntilKnown sends a request with the same key again for as long as the
-// answer asks for it, after the time that it asks for: what a careful client
-// does. A request that got no answer at all is sent again, too.
+// postUntilKnown sends a request with the same key until its outcome is known:
+// what a program does that uses the client's half, idempotency/retry. It gives
+// an answer's error if the outcome is unknown in the end.
 func (c *customer) postUntilKnown(path, key string, body any) answer {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	for {
-		a := c.post(path, key, body)
-		wait := a.retryAfter()
-		if a.err != nil {
-			wait = time.Second
-		}
-		if wait == 0 || a.status == http.StatusInternalServerError {
-			return a // a 500 asks for patience too, but no test expects one
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return answer{err: fmt.Errorf("no final answer: %w, last %d %s %w", ctx.Err(), a.status, a.body, a.err)}
-		}
+	r := c.keyed(path, key, body)
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(err) // a mistake in a test
 	}
+	asCustomer := *plainClient
+	asCustomer.Jar = c.jar
+	client := retry.Client{HTTP: &asCustomer, For: patience}
+	known, err := client.Do(r.Context(), retry.Request{URL: r.URL.String(), Key: key, Header: r.Header, Body: text})
+	if err != nil {
+		return answer{err: fmt.Errorf("no final answer: %w", err)}
+	}
+	a := answer{status: known.Status, header: known.Header, body: string(known.Body)}
+	c.d.note(key, a)
+	return a
 }
 
 func orderBody(course string) any   { return map[string]string{"course": course} }
