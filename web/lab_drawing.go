@@ -36,7 +36,7 @@ func laneOf(v *racelab.Variant, t *racelab.Trial, worker int) view.Lane {
 		if words := eventWords(e); words != "" {
 			spoken = append(spoken, words)
 		}
-		if text, named := momentLabels[e.What]; named && len(v.Lanes) > 0 {
+		if text := momentLabel(e); text != "" && len(v.Lanes) > 0 {
 			lane.Labels = append(lane.Labels, view.LaneLabel{At: e.Start, Text: text, Anchor: "middle"})
 		}
 	}
@@ -71,9 +71,25 @@ func laneOf(v *racelab.Variant, t *racelab.Trial, worker int) view.Lane {
 	return lane
 }
 
-// momentLabels name the moments that a mark alone does not explain.
+// momentLabels name the moments that a mark alone does not explain, where the
+// event itself does not say more.
 var momentLabels = map[racelab.What]string{
-	racelab.EventKilled: "killed", racelab.EventHungUp: "client gone", racelab.EventLapse: "lease lapses", racelab.EventSwept: "key swept",
+	racelab.EventKilled: "killed", racelab.EventHungUp: "cut off", racelab.EventLapse: "moved in time", racelab.EventSwept: "key swept",
+}
+
+// momentLabel is what happened at such a moment, or nothing for other events.
+// One kind stands for several things, a lease that lapses and a day that
+// passes, so it is the event's own note that says which: up to the colon, since
+// how the lab arranged it stands in the table.
+func momentLabel(e racelab.Event) string {
+	text, named := momentLabels[e.What]
+	if !named {
+		return ""
+	}
+	if note, _, _ := strings.Cut(e.Note, ":"); note != "" && e.What != racelab.EventKilled {
+		text = strings.TrimPrefix(note, "the ")
+	}
+	return text
 }
 
 // answerKinds are the marks of what a worker was told. A charge has its own, at
@@ -154,7 +170,7 @@ func eventWords(e racelab.Event) string {
 	case racelab.EventRollback:
 		words = "ROLLBACK " + milliseconds(e.End) + " ms"
 	case racelab.EventKilled, racelab.EventHungUp, racelab.EventLapse, racelab.EventSwept:
-		words = momentLabels[e.What] + " " + milliseconds(e.Start) + " ms"
+		words = momentLabel(e) + " " + milliseconds(e.Start) + " ms"
 	default:
 		words = eventName(e) + " " + span
 		if e.What == racelab.EventSelect && e.Rows == 0 && e.SQLSTATE == "" {
@@ -179,7 +195,7 @@ func eventName(e racelab.Event) string {
 		first, _, _ := strings.Cut(e.SQL, " ")
 		return first
 	case racelab.EventHungUp, racelab.EventKilled, racelab.EventLapse, racelab.EventSwept:
-		return momentLabels[e.What]
+		return momentLabel(e)
 	case racelab.EventBarrier:
 		return "held by the lab"
 	case racelab.EventCall, racelab.EventHandler, racelab.EventAnswer:
@@ -257,8 +273,8 @@ var legendTexts = []view.LegendItem{
 	{Kind: view.Doubt, Text: "unknown"},
 	{Kind: view.Done, Text: "done, no charge"},
 	{Kind: view.Ignored, Text: "ignored, with 200"},
-	{Kind: view.Fail, Text: "an error, or killed"},
-	{Kind: view.Lapse, Text: "lease lapses, key swept"},
+	{Kind: view.Fail, Text: "error, killed, cut off"},
+	{Kind: view.Lapse, Text: "a lapse, or a sweep"},
 }
 
 // legendOf explains the shapes that are drawn, and no others.

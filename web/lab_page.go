@@ -26,8 +26,9 @@ func (s *Server) labIndexPage(c echo.Context, sweep *labRun) error {
 		}
 		m.Chapters = append(m.Chapters, chapter)
 	}
+	claims := claimsBy(racelab.Claims(), s.lab.runsOf(sweep))
 	for _, letter := range []racelab.Article{racelab.ArticleA, racelab.ArticleB} {
-		m.Articles = append(m.Articles, s.labArticle(letter))
+		m.Articles = append(m.Articles, labArticle(letter, claims))
 	}
 	if sweep != nil {
 		m.Sweep = sweepView(sweep)
@@ -98,10 +99,10 @@ func expectedWords(v *racelab.Variant, workers int) string {
 	return strings.Join(parts, ", ")
 }
 
-func (s *Server) labArticle(letter racelab.Article) view.LabArticle {
+func labArticle(letter racelab.Article, claims []claimView) view.LabArticle {
 	article := view.LabArticle{Letter: string(letter), Title: letter.Title()}
 	counts := map[racelab.Verdict]int{}
-	for _, c := range s.lab.claims(racelab.Claims()) {
+	for _, c := range claims {
 		if c.Article == letter {
 			counts[c.Verdict]++
 			article.Claims = append(article.Claims, labClaim(c))
@@ -218,7 +219,7 @@ func (s *Server) labExperimentPage(c echo.Context, e *racelab.Experiment, r *lab
 	m.Controls = labControls(e, settings)
 	m.Variants = labVariants(e, settings.Workers, result)
 	m.Legend = legendOf(m.Variants)
-	for _, claim := range s.lab.claims(racelab.ClaimsOf(e.Name)) {
+	for _, claim := range claimsBy(racelab.ClaimsOf(e.Name), s.lab.latest()) {
 		if r != nil && result != nil { // what this run shows, and not a newer one
 			claim.Measured, claim.Verdict = claim.Claim.Measured(result)
 			claim.Run = r.id

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"sync"
@@ -43,6 +44,9 @@ type labRun struct {
 	size     int // of the result as JSON, in bytes
 	// missed are the experiments of a run over all that showed nothing.
 	missed map[string]error
+	// parts are the ids of its runs that showed something, by experiment. Not the
+	// runs themselves, which are forgotten like any other.
+	parts map[string]string
 }
 
 // labProgress is how far a run has come.
@@ -55,7 +59,7 @@ type labProgress struct {
 func newLabRun(id, account string, e *racelab.Experiment, s racelab.Settings) *labRun {
 	r := &labRun{
 		id: id, account: account, experiment: e, settings: s, started: time.Now(),
-		ended: make(chan struct{}), news: make(chan struct{}), missed: map[string]error{},
+		ended: make(chan struct{}), news: make(chan struct{}), missed: map[string]error{}, parts: map[string]string{},
 	}
 	if e != nil {
 		r.conns = connsOf(e, s.Workers)
@@ -116,6 +120,20 @@ func (r *labRun) trialEnded(p racelab.Progress) {
 	}
 	done.Now += fmt.Sprintf(", trial %d of %d", p.Trial.Number, p.Of)
 	r.advance(done)
+}
+
+// addPart notes a part of a run over all experiments.
+func (r *labRun) addPart(part *labRun) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.parts[part.experiment.Name] = part.id
+}
+
+// partIDs are the ids of its parts, by experiment.
+func (r *labRun) partIDs() map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.parts)
 }
 
 // end notes the outcome, once.

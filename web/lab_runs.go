@@ -126,6 +126,7 @@ func (l *labRuns) sweep(ctx context.Context, r *labRun) error {
 			l.keep(part)
 			l.mu.Unlock()
 			l.end(part, result, nil)
+			r.addPart(part)
 		case ctx.Err() != nil, errors.Is(err, racelab.ErrNotPermitted), errors.Is(err, racelab.ErrBusy):
 			return err // the next would end alike
 		default:
@@ -170,7 +171,7 @@ func (l *labRuns) end(r *labRun, result *racelab.Result, err error) {
 func drawOnlyTheFirst(result *racelab.Result) {
 	for _, v := range result.Variants {
 		for i := 1; i < len(v.Trials); i++ {
-			v.Trials[i].Events = nil
+			v.Trials[i].Events = []racelab.Event{}
 		}
 	}
 }
@@ -205,6 +206,18 @@ func (l *labRuns) find(id string) *labRun {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.runs[id]
+}
+
+// parts gives the runs that a run over all experiments is made of, as far as it
+// has come and they are kept.
+func (l *labRuns) parts(sweep *labRun) map[string]*labRun {
+	parts := map[string]*labRun{}
+	for experiment, id := range sweep.partIDs() {
+		if part := l.find(id); part != nil {
+			parts[experiment] = part
+		}
+	}
+	return parts
 }
 
 // latest gives the newest run of each experiment that can answer a claim: with

@@ -80,6 +80,7 @@ func TestLabMeasures(t *testing.T) {
 		require.Equal(t, "done", r.Status)
 		require.True(t, r.Result.OK, row.name)
 		require.NotEmpty(t, r.Result.Variants)
+		require.NotContains(t, string(got.body), ":null", "a list is empty at most")
 		require.Equal(t, "/lab/"+row.name+"?run="+r.ID, got.header.Get("Location"))
 		page := s.send(get(got.header.Get("Location"), fromBrowser)).page()
 		for _, text := range row.shows {

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,12 +26,9 @@ func labVariants(e *racelab.Experiment, workers int, result *racelab.Result) []v
 	var list []view.LabVariant
 	for i := range e.Variants {
 		v := &e.Variants[i]
-		m := view.LabVariant{Name: v.Name, Title: v.Title, About: v.About, Expected: expectedWords(v, workers)}
+		m := view.LabVariant{Name: v.Name, Title: v.Title, About: v.About, Expected: expectedWords(v, workers), Code: codeOf(v)}
 		for _, line := range v.SQL {
 			m.SQL = append(m.SQL, view.LabLine{Text: line.Text, Fault: line.Mark == racelab.Fault, Cure: line.Mark == racelab.Cure, Comment: line.Comment})
-		}
-		if v.Uses != nil {
-			m.File, m.Symbol = v.Uses.File, v.Uses.Symbol
 		}
 		if result != nil {
 			if shown := result.Variant(v.Name); shown != nil && len(shown.Trials) > 0 {
@@ -102,20 +100,36 @@ func headline(v *racelab.Variant, shown *racelab.VariantResult, should int) *vie
 		}
 		return f
 	}
-	f := &view.LabFigure{Value: racelab.Dollars(first.Money), Label: "charged for one " + racelab.Dollars(racelab.Price) + " course", Verdict: view.Right}
-	if should > 1 {
-		f.Label = fmt.Sprintf("charged for %d courses of %s", should, racelab.Dollars(racelab.Price))
-	}
+	f := &view.LabFigure{Value: racelab.Dollars(first.Money), Label: chargedWords(v, first.Charges, should)}
 	switch {
 	case first.Charges != should:
 		f.Verdict = view.Wrong
 	case should == 0:
-		f.Verdict, f.Label = view.Nothing, "charged, and nothing should be"
+		f.Verdict = view.Nothing
+	case v.Sort != racelab.Broken && shown.OK(): // a broken variant may well charge once, and be wrong otherwise
+		f.Verdict = view.Right
 	}
 	if len(shown.Spread) > 1 {
 		f.Label += ", in trial 1"
 	}
 	return f
+}
+
+// chargedWords say what the money was charged for. A variant that expects no
+// money has other prices than the course's, so there the charges are counted.
+func chargedWords(v *racelab.Variant, charges, should int) string {
+	priced := slices.ContainsFunc(v.Expected(1), func(x racelab.Expected) bool { return x.Figure == racelab.FigureMoney })
+	switch {
+	case should == 0:
+		return "charged, and nothing should be"
+	case priced && should == 1:
+		return "charged for one " + racelab.Dollars(racelab.Price) + " course"
+	case priced:
+		return fmt.Sprintf("charged for %d courses of %s", should, racelab.Dollars(racelab.Price))
+	case charges == should:
+		return "charged, in " + counted(charges, "charge")
+	}
+	return fmt.Sprintf("charged, in %s, where there should be %d", counted(charges, "charge"), should)
 }
 
 // spreadWords say how often the trials had each number of charges, where they
@@ -126,11 +140,7 @@ func spreadWords(shown *racelab.VariantResult) string {
 	}
 	var parts []string
 	for _, s := range shown.Spread {
-		noun := "charges"
-		if s.Charges == 1 {
-			noun = "charge"
-		}
-		parts = append(parts, fmt.Sprintf("%d %s in %d of %d", s.Charges, noun, s.Trials, len(shown.Trials)))
+		parts = append(parts, fmt.Sprintf("%s in %d of %d", counted(s.Charges, "charge"), s.Trials, len(shown.Trials)))
 	}
 	text := "Spread over the trials: " + strings.Join(parts, ", ") + "."
 	if len(shown.Checks) == 0 {
@@ -165,10 +175,7 @@ func eventRow(v *racelab.Variant, e racelab.Event) view.LabEvent {
 		row.Lane = v.Lanes[e.Worker-1]
 	}
 	if e.SQL != "" && e.SQLSTATE == "" && (e.Rows > 0 || e.What == racelab.EventSelect || e.What == racelab.EventInsert) {
-		row.Result = fmt.Sprintf("%d rows", e.Rows)
-		if e.Rows == 1 {
-			row.Result = "1 row"
-		}
+		row.Result = counted(int(e.Rows), "row")
 	}
 	if e.SQL != "" && e.Note != "" {
 		row.Result = strings.TrimPrefix(row.Result+", "+e.Note, ", ")

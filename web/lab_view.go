@@ -28,7 +28,7 @@ type expectedView struct {
 	Figures []racelab.Expected `json:"figures"`
 }
 
-// claimView is one claim of an article, with what the newest run shows of it.
+// claimView is one claim of an article, with what a run shows of it.
 type claimView struct {
 	racelab.Claim
 	// Measured is the claim's figure, or nothing if it was not run.
@@ -61,21 +61,29 @@ const (
 )
 
 func (l *labRuns) index(sweep *labRun) labIndexView {
-	v := labIndexView{Experiments: racelab.All(), Claims: l.claims(racelab.Claims())}
+	v := labIndexView{Experiments: racelab.All(), Claims: claimsBy(racelab.Claims(), l.runsOf(sweep))}
 	if sweep != nil {
 		v.Run = sweep.view()
 	}
 	return v
 }
 
-// claims adds to claims what the newest runs show.
-func (l *labRuns) claims(claims []racelab.Claim) []claimView {
-	latest := l.latest()
+// runsOf are the runs by which a page judges the claims: the parts of a run over
+// all experiments, so that its address keeps its figures, or the newest ones.
+func (l *labRuns) runsOf(sweep *labRun) map[string]*labRun {
+	if sweep != nil {
+		return l.parts(sweep)
+	}
+	return l.latest()
+}
+
+// claimsBy adds to claims what runs show, which are given by experiment.
+func claimsBy(claims []racelab.Claim, runs map[string]*labRun) []claimView {
 	list := make([]claimView, 0, len(claims))
 	for _, c := range claims {
 		v := claimView{Claim: c}
 		var result *racelab.Result
-		if r := latest[c.Experiment]; r != nil {
+		if r := runs[c.Experiment]; r != nil {
 			result, _ = r.outcome()
 			v.Run = r.id
 		}
@@ -129,7 +137,7 @@ func (r *labRun) view() *labRunView {
 func (s *Server) sendLabRun(c echo.Context, r *labRun) error {
 	v := r.view()
 	if r.experiment == nil {
-		v.Claims = s.lab.claims(racelab.Claims())
+		v.Claims = claimsBy(racelab.Claims(), s.lab.parts(r))
 	}
 	return c.JSON(201, v)
 }

@@ -1,6 +1,9 @@
 package view
 
-import "net/url"
+import (
+	"net/url"
+	"slices"
+)
 
 // Lab is the index of the race lab: the experiments in teaching order, and the two articles claim by claim.
 type Lab struct {
@@ -139,17 +142,25 @@ type LabVariant struct {
 	Title string
 	About string
 	SQL   []LabLine
-	// File and Symbol are the place that the shop itself uses; empty if it does not.
-	File, Symbol string
-	Expected     string // "8 charged, $392.00", before a run
-	Figure       *LabFigure
-	Unexpected   []string // checks that failed, each in words
-	Spread       string   // where the trials differ
-	Trials       []LabTrial
-	Drawing      *Swimlane
-	Figures      []Fact // those that the variant names itself
-	Costs        []Fact
-	Events       []LabEvent
+	// Code are the places in the shop's source that do it; none if the shop does not.
+	Code       []LabCode
+	Expected   string // "8 charged, $392.00", before a run
+	Figure     *LabFigure
+	Unexpected []string // checks that failed, each in words
+	Spread     string   // where the trials differ
+	Trials     []LabTrial
+	Drawing    *Swimlane
+	Figures    []Fact // those that the variant names itself
+	Costs      []Fact
+	Events     []LabEvent
+}
+
+// LabCode is a function or a type of the shop, with its source.
+type LabCode struct {
+	Says   string // "The shop’s own code"
+	Symbol string // "Ledger.Do"
+	Place  string // file and line: "idempotency/do.go:19"
+	Text   string
 }
 
 // LabLine is a statement of a variant, or a comment.
@@ -202,9 +213,22 @@ func (f LabFigure) sized() string {
 func (v LabVariant) placed() Swimlane {
 	d := *v.Drawing
 	for i := range d.Lanes {
-		d.Lanes[i].Labels = place(d.Lanes[i].Labels, d.Scale)
+		d.Lanes[i].Labels = place(inside(d.Lanes[i].Labels, d.Scale), d.Scale)
 	}
 	return d
+}
+
+// inside anchors the labels that would otherwise leave their lane on a phone: here they can be as long as half of it.
+func inside(labels []LaneLabel, scale Scale) []LaneLabel {
+	labels = slices.Clone(labels)
+	for i, l := range labels {
+		if from, to := extent(l, scale, phoneLane); from < 0 {
+			labels[i].Anchor = "start"
+		} else if to > phoneLane {
+			labels[i].Anchor = "end"
+		}
+	}
+	return labels
 }
 
 // hasResults is true once the run that the page shows has some.

@@ -28,8 +28,9 @@ func experiment() view.LabExperiment {
 				SQL: []view.LabLine{{Text: "BEGIN"}, {Text: "SELECT response FROM keys WHERE key = $1", Fault: true}, {Text: "no row", Comment: true}},
 			},
 			{
-				Name: "claim", Title: "Claim it", About: "The row count is the answer.", Expected: "1 charged, 7 replayed, $49.00", File: "idempotency/do.go", Symbol: "Ledger.Do",
-				SQL: []view.LabLine{{Text: "INSERT INTO idempotency_keys (scope, key, ...) VALUES ($1, $2, ...) ON CONFLICT DO NOTHING RETURNING attempt, ...", Cure: true}},
+				Name: "claim", Title: "Claim it", About: "The row count is the answer.", Expected: "1 charged, 7 replayed, $49.00",
+				Code: []view.LabCode{{Says: "The shop’s own code", Symbol: "Ledger.Do", Place: "idempotency/do.go:19", Text: "// Do runs.\nfunc (l *Ledger) Do() {\n}"}},
+				SQL:  []view.LabLine{{Text: "INSERT INTO idempotency_keys (scope, key, ...) VALUES ($1, $2, ...) ON CONFLICT DO NOTHING RETURNING attempt, ...", Cure: true}},
 			},
 		},
 		Claims: claims(),
@@ -135,7 +136,9 @@ func TestAnExperimentComparesItsVariants(t *testing.T) {
 		require.Contains(t, text(only(t, elements(variants[i], withClass("told-table")))), "1 0.1 1.1 SELECT 1 0 rows")
 		require.Len(t, elements(variants[i], withClass("facts")), 2)
 	}
-	require.Contains(t, text(variants[1]), "Ledger.Do in idempotency/do.go")
+	require.Empty(t, elements(variants[0], withClass("source")))
+	source := text(only(t, elements(variants[1], withClass("source"))))
+	require.Equal(t, "The shop’s own code: Ledger.Do idempotency/do.go:19 // Do runs. func (l *Ledger) Do() { }", source)
 	require.Contains(t, text(variants[1]), "Not as expected: charges is 8, and should be 1.")
 	require.Contains(t, text(root), "Measured 4 s ago on this machine in 412 ms, PostgreSQL 17.6.")
 }
