@@ -7,7 +7,7 @@ SHOP    := $(BUILD)/shop
 SOURCES := $(shell git ls-files '*.go' 2>/dev/null | grep -v '_templ\.go$$')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check generate bench mutants vuln screenshots
+.PHONY: help run test check generate bench mutants vuln sweep screenshots
 
 help: ## what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS="$$(printf '\t')" read -r name what; do printf '  make %-11s %s\n' "$$name" "$$what"; done

@@ -125,7 +125,7 @@ func (s *Service) completePayment(ctx context.Context, key idempotency.Abandoned
 	v := s.call(calling, a)
 	recording, done := detach(ctx, recordTimeout)
 	defer done()
-	_, err = persist(recording, func() (idempotency.Response, error) { return s.record(recording, a, v) })
+	_, err = s.persist(recording, a.claim, func() (idempotency.Response, error) { return s.record(recording, a, v) })
 	return finished(err)
 }
 
@@ -145,7 +145,7 @@ func (s *Service) completeRefund(ctx context.Context, key idempotency.Abandoned,
 	v := s.callRefund(calling, g)
 	recording, done := detach(ctx, recordTimeout)
 	defer done()
-	_, err = persist(recording, func() (idempotency.Response, error) { return s.recordRefund(recording, g, v) })
+	_, err = s.persist(recording, g.claim, func() (idempotency.Response, error) { return s.recordRefund(recording, g, v) })
 	return finished(err)
 }
 

@@ -56,7 +56,7 @@ func (s *Service) Pay(ctx context.Context, r PaymentRequest) (idempotency.Respon
 	// Record: the outcome, the business rows and the answer, in one transaction.
 	recording, done := detach(ctx, recordTimeout)
 	defer done()
-	answered, err := persist(recording, func() (idempotency.Response, error) { return s.record(recording, a, v) })
+	answered, err := s.persist(recording, a.claim, func() (idempotency.Response, error) { return s.record(recording, a, v) })
 	return answered, a.about(err)
 }
 

@@ -64,7 +64,7 @@ func (s *Service) Refund(ctx context.Context, r RefundRequest) (idempotency.Resp
 	// Record: the refund, what it changes, and the answer.
 	recording, done := detach(ctx, recordTimeout)
 	defer done()
-	return persist(recording, func() (idempotency.Response, error) { return s.recordRefund(recording, g, v) })
+	return s.persist(recording, g.claim, func() (idempotency.Response, error) { return s.recordRefund(recording, g, v) })
 }
 
 // aboutRefund names the order in an error of the ledger, so that the answer can

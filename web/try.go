@@ -29,13 +29,12 @@ func (s *Server) try(o checkout.Order) *view.Try {
 	return m
 }
 
-// answerMargin is what a checkout may take beside its call phase: the wait for
-// a duplicate, the record, and the way.
-const answerMargin = 10 * time.Second
+// wayMargin is for the way to the shop and back.
+const wayMargin = 5 * time.Second
 
 // script tells checkout.js the figures in force.
 func (s *Server) script() view.Script {
-	return view.Script{Keep: s.cfg.Policy.Retention / 2, Timeout: s.cfg.Policy.ProviderTimeout + s.cfg.Policy.Wait + answerMargin}
+	return view.Script{Keep: s.cfg.Policy.Retention / 2, Timeout: checkout.LongestAnswer(s.cfg.Policy.Wait, s.cfg.Policy.ProviderTimeout) + wayMargin}
 }
 
 // chargesTimeout bounds the questions to Stripe; a page waits for the answer.

@@ -95,7 +95,7 @@ func TestScriptIsToldTheFiguresInForce(t *testing.T) {
 	s.fake.orders[someOrder] = orderOpen()
 	page := s.send(get("/orders/"+someOrder, fromBrowser)).page()
 	require.Contains(t, page, `data-keep="129600000"`, "half of the retention")
-	require.Contains(t, page, `data-timeout="26000"`, "above the longest checkout")
+	require.Contains(t, page, `data-timeout="43000"`, "above the longest checkout")
 
 	s.fake.orders[someOrder] = orderWith(attempt(checkout.PaymentPending))
 	page = s.send(get("/orders/"+someOrder, fromBrowser)).page()

@@ -144,7 +144,7 @@ func (b *backend) openStripe(ctx context.Context, c *config) error {
 	if b.stripe, err = useLocalStripe(ctx, folder, c.StripeSimAddr); err != nil {
 		return err
 	}
-	b.stripeKey, b.stripeBase = localStripeKey, "http://"+c.StripeSimAddr
+	b.stripeKey, b.stripeBase = localStripeKey, b.stripe.base()
 	b.stripeNote = "the local one, at " + b.stripeBase + ": no real money"
 	return nil
 }

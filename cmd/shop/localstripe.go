@@ -43,6 +43,17 @@ func useLocalStripe(ctx context.Context, folder *localpg.Folder, addr string) (*
 	return s, nil
 }
 
+// base is the URL under which this machine reaches the local Stripe, a browser
+// too: the bank's page is a link into it. Where it listens on every address, as
+// in a container, that is localhost.
+func (s *localStripe) base() string {
+	host, port, err := net.SplitHostPort(s.addr)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return "http://" + net.JoinHostPort("localhost", port)
+	}
+	return "http://" + s.addr
+}
+
 // stop stops the local Stripe if no other shop of the folder uses it.
 func (s *localStripe) stop(ctx context.Context) error {
 	return s.use.Release(ctx, func(ctx context.Context) error {

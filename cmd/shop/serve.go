@@ -22,9 +22,14 @@ import (
 // serveCommand is the shop.
 type serveCommand struct{ config }
 
-// shutdownTimeout is how long a shutdown waits for calls in flight: a call
-// phase and a record phase, and a little for the answer.
-func (c *config) shutdownTimeout() time.Duration { return c.ProviderTimeout + 20*time.Second }
+// answerMargin is for reading the request and writing the answer.
+const answerMargin = 5 * time.Second
+
+// answerTimeout is how long an answer may take: what is cut off before has
+// charged, and did not say so. A shutdown waits as long for those in flight.
+func (c *config) answerTimeout() time.Duration {
+	return checkout.LongestAnswer(c.Wait, c.ProviderTimeout) + answerMargin
+}
 
 // Run opens the shop and keeps it open until a signal. Then it accepts nothing
 // more, lets what is in flight record its outcome, and stops what it started.
@@ -64,7 +69,7 @@ func (c *serveCommand) Run(ctx context.Context, to streams) error {
 		Handler:           shop,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       15 * time.Second,
-		WriteTimeout:      c.ProviderTimeout + 30*time.Second, // above the longest checkout
+		WriteTimeout:      c.answerTimeout(),
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -83,7 +88,7 @@ func (c *serveCommand) Run(ctx context.Context, to streams) error {
 	case <-ctx.Done():
 	}
 	log.Info("closing: no new requests; those in flight record their outcome")
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.shutdownTimeout())
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.answerTimeout())
 	defer cancel()
 	if err := server.Shutdown(closing); err != nil {
 		return fmt.Errorf("closing: %w", err)
