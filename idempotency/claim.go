@@ -102,7 +102,7 @@ func (l *Ledger) Claim(ctx context.Context, req Request, business Business) (*Cl
 	for {
 		found, exists, err := l.read(ctx, req.id()) // a fast path; it grants nothing
 		if err != nil {
-			return nil, nil, fmt.Errorf("reading the key: %w", err)
+			return nil, nil, unclaimed(fmt.Errorf("reading the key: %w", err))
 		}
 		if !exists {
 			if claims++; claims > claimTries {
@@ -183,12 +183,19 @@ func (l *Ledger) claim(ctx context.Context, req Request, owner string, origin Or
 			return nil, nil
 		case inDoubt && c.Attempt == 0:
 			return nil, unresolved(err)
-		case isCode(err, lockNotAvailable):
-			return nil, fmt.Errorf("%w: %w", ErrOverloaded, err)
 		default: // also after a COMMIT in doubt: the row was granted again, so it did not happen
-			return nil, err
+			return nil, unclaimed(err)
 		}
 	}
+}
+
+// unclaimed is ErrOverloaded for an error that says no more than that the
+// database has no time, or went away, before anything was claimed.
+func unclaimed(err error) error {
+	if isCode(err, lockNotAvailable) || errors.Is(err, errLost) {
+		return fmt.Errorf("%w: %w", ErrOverloaded, err)
+	}
+	return err
 }
 
 // ours finds the claim of a COMMIT in doubt by its owner token.

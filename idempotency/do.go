@@ -26,7 +26,7 @@ func (l *Ledger) Do(ctx context.Context, req Request, work func(ctx context.Cont
 		case err != nil && doubt != nil:
 			return Response{}, unresolved(err)
 		case err != nil:
-			return Response{}, fmt.Errorf("reading the key: %w", err)
+			return Response{}, unclaimed(fmt.Errorf("reading the key: %w", err))
 		case exists && !found.sameRequest(req):
 			return Response{}, found.reused()
 		case exists && found.Status == Completed && found.Owner == owner:
@@ -53,10 +53,8 @@ func (l *Ledger) Do(ctx context.Context, req Request, work func(ctx context.Cont
 			doubt = nil // the INSERT has waited for it
 		case doubt != nil && c.Attempt == 0:
 			return Response{}, unresolved(err)
-		case isCode(err, lockNotAvailable):
-			return Response{}, fmt.Errorf("%w: %w", ErrOverloaded, err)
 		default:
-			return Response{}, err
+			return Response{}, unclaimed(err)
 		}
 	}
 }

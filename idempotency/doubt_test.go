@@ -309,3 +309,33 @@ func placeOrder(key Key) func(context.Context, *Tx) (Response, error) {
 		return paid(1), nil
 	}
 }
+
+// TestLostBeforeCommit: a line that is lost before COMMIT was sent leaves no
+// doubt. Nothing was claimed, and the same request does it all.
+func TestLostBeforeCommit(t *testing.T) {
+	t.Parallel()
+	claim := func(t *testing.T, l *Ledger) error {
+		_, _, err := l.Claim(t.Context(), purchase("k", 4900), nil)
+		return err
+	}
+	do := func(t *testing.T, l *Ledger) error {
+		_, err := l.Do(t.Context(), purchase("k", 4900), placeOrder("k"))
+		return err
+	}
+	for name, run := range map[string]func(*testing.T, *Ledger) error{"Claim": claim, "Do": do} {
+		for at, text := range map[string]string{"TheRead": "SELECT", "TheInsert": "INSERT INTO idempotency_keys"} {
+			for _, f := range []fate{answerLost, neverArrives} {
+				t.Run(name+"/"+at+f.String(), func(t *testing.T) {
+					t.Parallel()
+					d := newDatabase(t)
+					proxy, pool := newProxy(d, 2)
+					l := d.ledgerOn(pool)
+					proxy.once(text, f)
+					require.ErrorIs(t, run(t, l), ErrOverloaded)
+					require.Empty(t, d.history("k"), "nothing was claimed")
+					require.NoError(t, run(t, l))
+				})
+			}
+		}
+	}
+}

@@ -22,9 +22,9 @@ var (
 	// ErrClaimContended: the key's row came and went three times while it was
 	// being claimed. By Claim and Do.
 	ErrClaimContended = errors.New("claim contended")
-	// ErrOverloaded: no connection became free in time. Nothing was claimed.
-	// By Claim and Do.
-	ErrOverloaded = errors.New("no database connection became free in time")
+	// ErrOverloaded: no connection became free in time, or the database went
+	// away before COMMIT. Nothing was claimed. By Claim and Do.
+	ErrOverloaded = errors.New("the database has no time")
 	// ErrFenced: the claim was lost to another owner, or the key was completed
 	// by someone else. Nothing was written. By Checkpoint and Hold; by Record,
 	// Release and GiveUp only if the key's row is gone altogether, since

@@ -48,7 +48,8 @@ func (l *Ledger) read(ctx context.Context, id keyID) (r row, found bool, err err
 		return row{}, false, err
 	}
 	defer conn.Release()
-	return foundRow(conn.QueryRow(ctx, selectRow, id.scope, id.key))
+	r, found, err = foundRow(conn.QueryRow(ctx, selectRow, id.scope, id.key))
+	return r, found, lost(ctx, conn.Conn(), err)
 }
 
 // readLocked looks the key up and waits for whoever has changed it and not

@@ -188,10 +188,24 @@ func (l *Ledger) transactOnce(ctx context.Context, wait time.Duration, fn func(t
 	tx := &Tx{conn: conn.Conn(), batch: &pgx.Batch{}, opened: time.Now()}
 	tx.Queue("BEGIN")
 	if err := fn(tx); err != nil {
+		err = lost(ctx, conn.Conn(), err)
 		tx.rollback(ctx)
 		return err
 	}
 	return tx.commit(ctx)
+}
+
+// errLost: the connection broke before COMMIT was sent, so nothing was
+// committed.
+var errLost = errors.New("the database went away")
+
+// lost adds errLost to an error that closed the connection, and that the
+// caller did not cause by going away.
+func lost(ctx context.Context, conn *pgx.Conn, err error) error {
+	if err == nil || !conn.IsClosed() || ctx.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errLost, err)
 }
 
 // acquire takes a connection out of the pool, waiting at most wait, or as long
