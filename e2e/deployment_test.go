@@ -77,6 +77,7 @@ func (d *deployment) close() {
 			d.open(t)
 		}
 		requireInvariants(t, d)
+		requireNoLeaks(t, d)
 	}
 	for _, s := range d.shops {
 		if s.running() {
