@@ -325,6 +325,17 @@ func TestLedgerNeedsAPerson(t *testing.T) {
 	s.lapse()
 	require.Equal(t, 1, s.ledger().Tally["need_person"])
 	require.Contains(t, s.send(get("/ledger", fromBrowser)).page(), "needs a person")
+
+	// The order's page says the same, and does not promise to go on asking.
+	_, err = s.pool.Exec(t.Context(), `UPDATE payments SET updated_at = updated_at - interval '3 minutes'`)
+	require.NoError(t, err)
+	page := squeezed(s.send(get("/orders/"+order.ID, fromBrowser)).page())
+	require.Contains(t, page, "We could not confirm this payment yet. Do not pay again.")
+	require.Contains(t, page, "A person looks at it now")
+	require.Contains(t, page, s.order(order.ID).Payments[0].ID)
+	require.Contains(t, page, pressedAgain)
+	require.NotContains(t, page, "We keep asking")
+	require.NotContains(t, page, payButton)
 }
 
 // TestLedgerCountsTwoChargesOfOneOrder: the figure can be something else than

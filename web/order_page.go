@@ -1,6 +1,7 @@
 package web
 
 import (
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -103,7 +104,9 @@ func (s *Server) checking(c echo.Context, o checkout.Order) view.Checking {
 	}
 	now := "The order is being closed."
 	if p, taken := o.Slot(); taken {
-		m.Payment, m.Age = p.ID, time.Since(p.CreatedAt)
+		// Since the claim: a payment that was released, and claimed again later,
+		// has not been on its way in between.
+		m.Payment, m.Age = p.ID, time.Since(p.UpdatedAt)
 		m.Trail = append(m.Trail, at(p.CreatedAt, "The payment was claimed, to be sent to Stripe under one key."))
 		switch p.Status {
 		case checkout.PaymentRequiresAction:
@@ -116,7 +119,8 @@ func (s *Server) checking(c echo.Context, o checkout.Order) view.Checking {
 			m.State = view.Processing
 			now = "Stripe has accepted the payment and settles it later."
 		default:
-			m.State = s.pending(p, refusedBy(c))
+			m.State = s.pending(c, o, p)
+			m.Asking = s.cfg.Completes && m.State != view.NeedsPerson
 			now = "The payment is not settled."
 			if p.PaymentMethod != "" {
 				// The same key and the same method: whoever sends this finds out
@@ -134,11 +138,23 @@ func (s *Server) checking(c echo.Context, o checkout.Order) view.Checking {
 	return m
 }
 
+// handOver is how long a payment may be on its way before the page says that it
+// may take long; submission.js has the same figure.
+const handOver = 2 * time.Minute
+
 // pending tells a payment that is being carried out from one whose outcome
-// nobody knows. Who was just told by the API is told the same by the page; else
-// it goes by the time that one attempt has. Only the words depend on it.
-func (s *Server) pending(p checkout.Payment, code string) view.CheckingState {
-	switch code {
+// nobody knows. After two minutes it is handed over, whatever the last answer
+// said, and at the end of the completer's schedule a person looks at it. Before,
+// who was just told by the API is told the same by the page; else it goes by the
+// time that one attempt has. Only the words depend on it.
+func (s *Server) pending(c echo.Context, o checkout.Order, p checkout.Payment) view.CheckingState {
+	if time.Since(p.UpdatedAt) >= handOver {
+		if s.needsPerson(c, o, p) {
+			return view.NeedsPerson
+		}
+		return view.HandedOver
+	}
+	switch refusedBy(c) {
 	case "outcome_unknown":
 		return view.OutcomeUnknown
 	case "request_in_progress", "payment_in_progress", "claim_contended":
@@ -148,6 +164,21 @@ func (s *Server) pending(p checkout.Payment, code string) view.CheckingState {
 		return view.InProgress
 	}
 	return view.OutcomeUnknown
+}
+
+// needsPerson is true if the ledger's page says so of the payment's key. A
+// ledger that cannot be read does not take the page with it.
+func (s *Server) needsPerson(c echo.Context, o checkout.Order, p checkout.Payment) bool {
+	keys, err := s.cfg.Ledger.KeysOf(c.Request().Context(), ledgerKeys, o.Account)
+	if err != nil {
+		s.cfg.Log.WarnContext(c.Request().Context(), "reading the state of a key", slog.String("request", visitOf(c).id), slog.Any("err", err))
+	}
+	for _, k := range keys {
+		if string(k.Key) == p.Key {
+			return checkout.NeedsPerson(k)
+		}
+	}
+	return false
 }
 
 func at(t time.Time, text string) view.Moment {

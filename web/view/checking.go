@@ -12,7 +12,8 @@ const (
 	Processing     CheckingState = "processing"      // Stripe accepted it and settles it later
 	RequiresAction CheckingState = "requires_action" // the bank asks the buyer first (3-D Secure)
 	Closing        CheckingState = "closing"         // the order is being closed, its payment intent canceled
-	NeedsPerson    CheckingState = "needs_person"    // could not be resolved by itself: somebody looks at it
+	HandedOver     CheckingState = "handed_over"     // unknown for two minutes: it may take long, and is named
+	NeedsPerson    CheckingState = "needs_person"    // the shop has asked as often as it does: somebody looks at it
 )
 
 // Checking is the page of an order while its payment is not settled. It says so first, and never offers Pay.
@@ -33,7 +34,7 @@ type Checking struct {
 	// over and its outcome found. With Asking it is for a buyer who does not want to wait.
 	Resend   *Resend
 	Replayed bool
-	// Age is how long ago the payment was made: after two minutes the script hands it over.
+	// Age is how long the payment has been on its way: after two minutes the script hands it over.
 	Age    time.Duration
 	Script Script
 	// Happened, where set, draws the life of the payment's key so far.

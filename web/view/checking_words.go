@@ -36,12 +36,20 @@ var checkingCopy = map[CheckingState]checkingWords{
 		"A payment that was still on its way is settled first, and this page shows how it ended.",
 		NotKnownYet, "Not known yet", "At most, once",
 	},
+	HandedOver: {
+		WaitNotice, "We could not confirm this payment yet. Do not pay again.",
+		"", // see handedOver, which names the payment
+		NotKnownYet, "Not known yet", "At most, once",
+	},
 	NeedsPerson: {
 		WaitNotice, "We could not confirm this payment yet. Do not pay again.",
-		"Asking by ourselves has not settled it, so a person looks at it. Nobody is charged twice, and this page keeps saying how it stands.",
+		"", // see handedOver
 		NotKnownYet, "Not known yet", "At most, once",
 	},
 }
+
+// open is true while nobody knows whether the card was charged, and nobody is at work on it.
+func (s CheckingState) open() bool { return s == OutcomeUnknown || s == HandedOver || s == NeedsPerson }
 
 // words returns the copy of a state. A state that is not known is told as an unknown outcome: that page is the one that
 // can do no harm.

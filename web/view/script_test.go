@@ -79,7 +79,7 @@ func TestEveryNoticeThatTheScriptSaysIsOnThePage(t *testing.T) {
 func TestTheCheckingPageCarriesWhatItsScriptSays(t *testing.T) {
 	t.Parallel()
 	for state, standing := range map[view.CheckingState]string{
-		view.OutcomeUnknown: "pending", view.InProgress: "pending", view.NeedsPerson: "pending",
+		view.OutcomeUnknown: "pending", view.InProgress: "pending", view.HandedOver: "pending", view.NeedsPerson: "pending",
 		view.Processing: "processing", view.RequiresAction: "requires_action", view.Closing: "closing",
 	} {
 		m := checking(state)
