@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/labstack/echo/v4"
 
@@ -39,7 +40,7 @@ func (s *Server) answer(c echo.Context, a idempotency.Response) error {
 		c.Response().Header().Set(replayedHeader, "true")
 	}
 	if wantsHTML(c) {
-		return s.answerPage(c, a, order)
+		return s.answerPage(c, a, l, order)
 	}
 	if a.Status == http.StatusCreated {
 		c.Response().Header().Set(echo.HeaderLocation, orderPath(order))
@@ -50,7 +51,7 @@ func (s *Server) answer(c echo.Context, a idempotency.Response) error {
 // answerPage leads a browser to the order, whose page says how things stand now:
 // after a refund, the replay of an old payment still leads to the refund. A
 // redirect also makes a refresh harmless.
-func (s *Server) answerPage(c echo.Context, a idempotency.Response, order string) error {
+func (s *Server) answerPage(c echo.Context, a idempotency.Response, l links, order string) error {
 	if order == "" || !leadsToOrder(a.Status) {
 		var f failure
 		if err := json.Unmarshal(a.Body, &f.Problem); err != nil {
@@ -58,11 +59,24 @@ func (s *Server) answerPage(c echo.Context, a idempotency.Response, order string
 		}
 		return s.problemPage(c, f)
 	}
-	target := orderPath(order)
-	if a.Replayed {
-		target += "?replayed=1"
+	return c.Redirect(http.StatusSeeOther, answered(order, l.Code, a.Replayed))
+}
+
+// answered is the page of an order after an answer about it: with the code of a
+// refusal, which not every state of an order tells by itself, and marked if the
+// answer was a replay.
+func answered(order, code string, replayed bool) string {
+	query := url.Values{}
+	if code != "" {
+		query.Set("code", code)
 	}
-	return c.Redirect(http.StatusSeeOther, target)
+	if replayed {
+		query.Set("replayed", "1")
+	}
+	if len(query) == 0 {
+		return orderPath(order)
+	}
+	return orderPath(order) + "?" + query.Encode()
 }
 
 // leadsToOrder is true for the answers whose page is the order's own.

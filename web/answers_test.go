@@ -50,14 +50,15 @@ func TestStoredAnswers(t *testing.T) {
 		stored           idempotency.Response
 		path, json, form string
 		location         string
+		page             string // what the order's page is told beside
 	}{
-		"a new order":       {placed(), "/orders", order, ordered, created},
-		"an open order":     {existing(), "/orders", order, ordered, ""},
-		"a payment":         {paid(), payments, pay, payed, created},
-		"a bank that asks":  {accepted(), payments, pay, payed, ""},
-		"a declined card":   {declined(), payments, pay, payed, ""},
-		"a refund":          {refunded(), refunds, give, given, created},
-		"a refund too much": {notRefundable(), refunds, give, given, ""},
+		"a new order":       {placed(), "/orders", order, ordered, created, ""},
+		"an open order":     {existing(), "/orders", order, ordered, "", ""},
+		"a payment":         {paid(), payments, pay, payed, created, ""},
+		"a bank that asks":  {accepted(), payments, pay, payed, "", ""},
+		"a declined card":   {declined(), payments, pay, payed, "", "?code=card_declined"},
+		"a refund":          {refunded(), refunds, give, given, created, ""},
+		"a refund too much": {notRefundable(), refunds, give, given, "", "?code=refund_not_possible"},
 	} {
 		for how, replayed := range map[string]bool{"first": false, "replayed": true} {
 			t.Run(name+"/"+how, func(t *testing.T) {
@@ -66,8 +67,11 @@ func TestStoredAnswers(t *testing.T) {
 				answer := row.stored
 				answer.Replayed = replayed
 				s.fake.answers(answer)
-				mark, target := "", "/orders/"+someOrder
-				if replayed {
+				mark, target := "", "/orders/"+someOrder+row.page
+				switch {
+				case replayed && row.page != "":
+					mark, target = "true", target+"&replayed=1"
+				case replayed:
 					mark, target = "true", target+"?replayed=1"
 				}
 

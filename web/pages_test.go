@@ -99,6 +99,8 @@ func TestOrderPage(t *testing.T) {
 	asked.NextAction = "https://bank.test/3ds"
 	fresh := attempt(checkout.PaymentPending)
 	fresh.UpdatedAt = time.Now().Add(time.Hour) // however long this test waits for its turn
+	old := attempt(checkout.PaymentPending)
+	old.UpdatedAt = time.Now().Add(-2 * time.Minute)
 	token := attempt(checkout.PaymentPending)
 	token.PaymentMethod, token.ConfirmationToken = "", "ctoken_1"
 	closing := func(o *checkout.Order) { o.Closing = true }
@@ -132,6 +134,8 @@ func TestOrderPage(t *testing.T) {
 
 		{"unknown", orderWith(attempt(checkout.PaymentPending)), "", []string{"We are checking. Do not pay again.", "Not known yet", pressedAgain, hidden("idempotency_key", "key_of_the_attempt"), hidden("payment_method", "pm_card_visa"), somePay}, []string{payButton, "key_1"}},
 		{"unknown, just told", orderWith(fresh), "?code=outcome_unknown", []string{"We are checking. Do not pay again.", pressedAgain}, []string{payButton}},
+		{"unknown for two minutes", orderWith(old), "", []string{"We could not confirm this payment yet. Do not pay again.", "Two minutes did not settle payment", somePay, "Nobody is charged twice", pressedAgain}, []string{payButton}},
+		{"unknown for two minutes, just told", orderWith(old), "?code=request_in_progress", []string{"We could not confirm this payment yet. Do not pay again."}, []string{payButton, "a moment ago"}},
 		{"on its way", orderWith(fresh), "", []string{"This payment is already on its way. Do not pay again."}, []string{payButton}},
 		{"on its way, just told", orderWith(attempt(checkout.PaymentPending)), "?code=payment_in_progress", []string{"This payment is already on its way. Do not pay again."}, []string{payButton}},
 		{"unknown, by a token", orderWith(token), "", []string{"We are checking. Do not pay again."}, []string{payButton, pressedAgain, "ctoken_1"}},
@@ -145,6 +149,9 @@ func TestOrderPage(t *testing.T) {
 		{"paid", orderPaid(), "", []string{"Charged once", "The course is yours.", "Visa ending 4242", "ch_1", "/courses/" + slug + "/lessons/1", refundForm, hidden("idempotency_key", "refund:"+somePay+":1"), hidden("amount", "4900")}, []string{payButton, payForm, "replay"}},
 		{"paid, replayed", orderPaid(), "?replayed=1", []string{"This was a replay of your first submission.", "Charged once"}, []string{payButton}},
 		{"paid before", orderPaid(), "?code=order_already_paid", []string{"Charged once, earlier. Not charged again.", "You have already paid for this."}, []string{payButton}},
+		{"paid under the key of this page, with another card", orderPaid(), "?code=key_reused", []string{"Charged once, earlier. Not charged again.", "You have already paid for this."}, []string{payButton}},
+		{"paid, and a refund refused", orderPaid(), "?code=refund_not_possible", []string{"This amount cannot be given back.", "gave nothing back", "Charged once"}, []string{payButton}},
+		{"refunded, and another refund refused", orderPaid(refundOf(checkout.RefundSucceeded, 4900)), "?code=refund_not_possible&replayed=1", []string{"This amount cannot be given back.", "Refunded, $49.00"}, []string{payButton}},
 		{"paid long ago", with(orderPaid(), long), "", []string{"Charged once"}, []string{refundForm}},
 		{"free", with(orderOpen(), free, ended(checkout.OrderPaid)), "", []string{"The course is yours.", "It is free"}, []string{payButton, refundForm, "Charged once"}},
 		{"refund on its way", orderPaid(refundOf(checkout.RefundPending, 4900)), "", []string{"Your refund is not confirmed yet.", hidden("idempotency_key", "key_of_the_refund"), hidden("amount", "4900")}, []string{payButton, "refund:" + somePay}},

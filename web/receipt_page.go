@@ -17,7 +17,11 @@ func (s *Server) receipt(c echo.Context, o checkout.Order) (view.Receipt, error)
 		Frame: s.frame(view.OrdersSection), State: view.Paid, Order: o.ID,
 		Course: o.Course.Title, CourseURL: coursePath(o.Course.Slug), LessonURL: readingPath(o.Course.Slug),
 		Amount: price(o.Price), Date: moment(o.PaidAt), Stamp: stamp(o.PaidAt),
-		Replayed: replayed(c), AlreadyPaid: refusedBy(c) == "order_already_paid",
+		Replayed: replayed(c), NotGivenBack: refusedBy(c) == "refund_not_possible",
+	}
+	switch refusedBy(c) {
+	case "order_already_paid", "key_reused": // paid under another key, or under this one with another card
+		m.AlreadyPaid = true
 	}
 	p, paid := o.Slot()
 	if !paid {

@@ -66,7 +66,7 @@ var problemWords = map[string]Words{
 	},
 	"refund_not_possible": {
 		NotCharged, "Nothing given back by this request", "This amount cannot be given back.",
-		"The order says what was paid and what has gone back already.",
+		"It is more than what is left, or the time for it is over. This request gave nothing back; the order says what was paid and what has gone back already.",
 	},
 	"too_large": {
 		NotCharged, notByThis, "That was too much to read.",

@@ -46,6 +46,8 @@ type Receipt struct {
 	Replayed bool
 	// AlreadyPaid says that the buyer comes from a payment that was refused because the order was paid before.
 	AlreadyPaid bool
+	// NotGivenBack says that the buyer comes from a refund that was refused: it gave nothing back.
+	NotGivenBack bool
 	// Happened, where set, draws the life of the payment's key.
 	Happened *WhatHappened
 }

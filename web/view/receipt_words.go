@@ -36,7 +36,7 @@ func (m Receipt) words() Words {
 	if m.AlreadyPaid {
 		return Words{
 			ChargedOnce, "Charged once, earlier. Not charged again.", "You have already paid for this.",
-			"The second payment came from another tab or an older page, with a key of its own. It was refused before it reached your card.",
+			"The second payment came from another tab or an older page. It was refused before it reached your card.",
 		}
 	}
 	return Words{ChargedOnce, "Charged once", "The course is yours.", m.Amount + " went from " + method + ", once."}

@@ -59,7 +59,7 @@ func stories() []story {
 		m.Replayed = true
 		all = append(all, story{"checkout-" + nameOr(string(outcome), "open") + "-replayed", view.CheckoutPage(m)})
 	}
-	for _, state := range []view.CheckingState{view.OutcomeUnknown, view.InProgress, view.Processing, view.RequiresAction, view.Closing, view.NeedsPerson} {
+	for _, state := range []view.CheckingState{view.OutcomeUnknown, view.InProgress, view.Processing, view.RequiresAction, view.Closing, view.HandedOver, view.NeedsPerson} {
 		all = append(all, story{"checking-" + string(state), view.CheckingPage(checking(state))})
 	}
 	resend := checking(view.OutcomeUnknown)
@@ -75,8 +75,8 @@ func stories() []story {
 		m.Replayed = true
 		all = append(all, story{"receipt-" + string(state) + "-replayed", view.ReceiptPage(m)})
 	}
-	already, failed := receipt(view.Paid), receipt(view.Paid)
-	already.AlreadyPaid, failed.RefundFailed = true, "$49.00"
+	already, failed, refused := receipt(view.Paid), receipt(view.Paid), receipt(view.Paid)
+	already.AlreadyPaid, failed.RefundFailed, refused.NotGivenBack = true, "$49.00", true
 	accepted, undone, part := receipt(view.RefundInProgress), receipt(view.RefundUndone), receipt(view.RefundedInPart)
 	accepted.RefundResend, undone.LessonURL = nil, ""
 	part.Refund = &view.RefundForm{Payment: part.Payment, Minor: "3000", Amount: "$30.00", Key: "01JDZ8REFUNDKEY", Part: "19.00"}
@@ -88,6 +88,7 @@ func stories() []story {
 	all = append(
 		all,
 		story{"receipt-already-paid", view.ReceiptPage(already)},
+		story{"receipt-not-given-back", view.ReceiptPage(refused)},
 		story{"receipt-refund-failed", view.ReceiptPage(failed)},
 		story{"receipt-refund-accepted", view.ReceiptPage(accepted)},
 		story{"receipt-refund-undone", view.ReceiptPage(undone)},
