@@ -33,6 +33,39 @@ type Problem struct {
 	PaymentKey string `json:"payment_key,omitempty"`
 }
 
+// What to do about a code where the request was no payment: the table's words
+// are those for a payment.
+var (
+	refundDetails = map[string]string{
+		"outcome_unknown":  "The money may or may not have been given back. Send the same request with the same key again after Retry-After; never a new key.",
+		"provider_busy":    "Nothing was given back. Send the same request with the same key again after Retry-After.",
+		"provider_refused": "Nothing was given back; the fault is ours and was logged. Send the same request with the same key again later.",
+		"overloaded":       "Nothing was claimed and nothing was given back. Send the same request with the same key again after Retry-After.",
+	}
+	cancelDetails = map[string]string{
+		"payment_in_progress": "This payment is being carried out or settled and cannot be given up now. Read the order to see how it ended. Do not pay again.",
+		"outcome_unknown":     "The payment may or may not have been given up. Send the same request again after Retry-After: it takes no key. Do not pay again before.",
+		"provider_busy":       "The payment was not given up. Send the same request again after Retry-After: it takes no key.",
+		"provider_refused":    "The payment was not given up; the fault is ours and was logged. Send the same request again later: it takes no key.",
+		"overloaded":          "The payment was not given up. Send the same request again after Retry-After: it takes no key.",
+		"internal":            "Send the same request again: it takes no key.",
+	}
+)
+
+// ForRefund is the problem in the words of a request to give money back.
+func (p Problem) ForRefund() Problem { return p.inWordsOf(refundDetails) }
+
+// ForCancel is the problem in the words of a request to give a payment up, which
+// takes no key.
+func (p Problem) ForCancel() Problem { return p.inWordsOf(cancelDetails) }
+
+func (p Problem) inWordsOf(details map[string]string) Problem {
+	if detail, ok := details[p.Code]; ok {
+		p.Detail = detail
+	}
+	return p
+}
+
 // Response encodes the problem once: these bytes are stored, sent, and
 // replayed.
 func (p Problem) Response() idempotency.Response {

@@ -47,7 +47,7 @@ var sentinels = map[string]struct {
 }
 
 // elsewhere are sentinels of methods that no Service of the web has.
-var elsewhere = []string{"checkout.ErrNotStuck", "idempotency.ErrNotStuck"}
+var elsewhere = []string{"checkout.ErrNotStuck", "checkout.ErrRefundFailed", "checkout.ErrNotDismissable", "idempotency.ErrNotStuck"}
 
 // TestErrorTable: every sentinel has its answer, also deep inside others.
 func TestErrorTable(t *testing.T) {
@@ -105,6 +105,30 @@ func TestErrorTable(t *testing.T) {
 		}
 		require.Empty(t, answered, "codes that are not defined")
 	})
+}
+
+// TestProblemsSpeakOfWhatWasAsked: who asked for a refund is not told about a
+// charge, and who gives a payment up, which takes no key, is not told to keep one.
+func TestProblemsSpeakOfWhatWasAsked(t *testing.T) {
+	t.Parallel()
+	troubles := []error{
+		checkout.ErrOutcomeUnknown, checkout.ErrProviderBusy, checkout.ErrProviderRefused, idempotency.ErrOverloaded,
+		idempotency.ErrInProgress, idempotency.ErrClaimContended, checkout.ErrPaymentInProgress, errors.New("a surprise"),
+	}
+	for _, err := range troubles {
+		s := open(t)
+		s.fake.fails(err)
+		refund := s.send(post(refunds, `{"amount":4900}`)).problem()
+		require.NotRegexp(t, `(?i)charge|card|next key`, refund.Detail, refund.Code)
+
+		s.fake.fails(err)
+		cancel := s.send(post("/payments/"+somePay+"/cancel", "")).problem()
+		if errors.Is(err, idempotency.ErrInProgress) || errors.Is(err, idempotency.ErrClaimContended) {
+			continue // of a key
+		}
+		require.NotRegexp(t, `(?i)(same|new|next) key|charge`, cancel.Detail, cancel.Code)
+		require.NotEqual(t, checkout.NewProblem(cancel.Code).Detail, cancel.Detail, cancel.Code)
+	}
 }
 
 // declared lists the sentinels that a package of this module exports.

@@ -37,6 +37,12 @@ func (s *Server) place(c echo.Context, f *failure) {
 	case f.Code == "internal":
 		f.retryAfter = 1
 	}
+	switch c.Path() {
+	case refundPath:
+		f.Problem = f.ForRefund()
+	case cancelPath:
+		f.Problem = f.ForCancel()
+	}
 	if c.Path() == payPath && f.Order == "" && f.Status >= http.StatusPaymentRequired && f.Code != "not_found" && reference.MatchString(id) {
 		f.Order = id
 	}
@@ -73,7 +79,7 @@ func (s *Server) failurePage(c echo.Context, f failure) error {
 	case f.Code == "overloaded":
 		// Nothing was claimed, so the order's page could say nothing about it.
 	case f.Order != "" && leadsToOrder(f.Status):
-		return c.Redirect(http.StatusSeeOther, orderPath(f.Order)+"?code="+f.Code)
+		return c.Redirect(http.StatusSeeOther, answered(f.Order, f.Code, false))
 	}
 	return s.problemPage(c, f)
 }
