@@ -95,23 +95,6 @@ func TestProtocol(t *testing.T) {
 		require.Equal(t, 1, s.count("idempotency_keys WHERE key = $1", order.PaymentKey))
 	})
 
-	t.Run("ASecondGenerationNeverMeetsTheFirst", func(t *testing.T) {
-		t.Parallel()
-		s := open(t)
-		order := s.order(course)
-		// Stripe's cap on confirmations cancels the intent under the attempt.
-		s.paid(order.ID, order.PaymentKey, "pm_card_mastercard")
-		s.agree(order.ID, 1)
-		second := s.order(yenBook)
-		declined, err := s.pay(second.ID, second.PaymentKey, "pm_card_chargeDeclined")
-		require.NoError(t, err)
-		first := s.intent(second.ID)
-		s.dashboard("/v1/payment_intents/"+first.ID+"/cancel", "")
-		s.paid(second.ID, decode[checkout.Problem](t, declined).PaymentKey, visa) // its confirm is refused: the next generation
-		s.agree(second.ID, 1)
-		require.NotEqual(t, first.ID, s.intent(second.ID).ID)
-	})
-
 	t.Run("TwoTakersOneContinues", func(t *testing.T) {
 		t.Parallel()
 		s := open(t)
