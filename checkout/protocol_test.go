@@ -95,6 +95,98 @@ func TestProtocol(t *testing.T) {
 		require.Equal(t, 1, s.count("idempotency_keys WHERE key = $1", order.PaymentKey))
 	})
 
+	t.Run("AConfirmIsNotRepeatedAfterItsWindow", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		order := s.order(course)
+		_, err := s.pay(order.ID, order.PaymentKey, "pm_sim_never_arrived")
+		conflict(t, err, checkout.ErrOutcomeUnknown)
+		before := s.stripe.Counts().Requests["POST /v1/payment_intents/{id}/confirm"]
+		// Stripe may have forgotten the downstream key by now, and would charge
+		// afresh, beside whatever it did then.
+		_, err = s.pool.Exec(t.Context(), "UPDATE idempotency_keys SET claimed_at = claimed_at - interval '1 hour'")
+		require.NoError(t, err)
+		s.lapse()
+		answer, err := s.pay(order.ID, order.PaymentKey, "pm_sim_never_arrived")
+		require.NoError(t, err)
+		require.Equal(t, "payment_not_made", decode[checkout.Problem](t, answer).Code)
+		require.Equal(t, before, s.stripe.Counts().Requests["POST /v1/payment_intents/{id}/confirm"], "it asks, and cancels")
+		s.agree(order.ID, 0)
+	})
+
+	t.Run("ARefundIsNotSentAgainWhenStripeHasForgottenIt", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		order := s.order(course)
+		payment := s.paid(order.ID, order.PaymentKey, visa)
+		_, err := s.stripe.Add(stripesim.Rule{Method: "POST", Path: "/v1/refunds", Action: stripesim.Drop, At: stripesim.Answer})
+		require.NoError(t, err)
+		_, err = s.refund(payment.ID, "a-part", 900)
+		conflict(t, err, checkout.ErrOutcomeUnknown)
+		_, err = s.stripe.PruneKeys("")
+		require.NoError(t, err)
+		_, err = s.pool.Exec(t.Context(), "UPDATE idempotency_keys SET claimed_at = claimed_at - interval '21 hours' WHERE key = 'a-part'")
+		require.NoError(t, err)
+		s.lapse()
+		answer, err := s.refund(payment.ID, "a-part", 900)
+		require.NoError(t, err)
+		require.Equal(t, 201, answer.Status, string(answer.Body))
+		require.Equal(t, 1, s.refunds(), "found in the list, and not made twice")
+		require.Equal(t, int64(900), s.now(order.ID).Payments[0].Refunded)
+	})
+
+	t.Run("AConflictIsNotStoredUnderTheKeyThatMetIt", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		order := s.order(course)
+		hold, err := s.stripe.Add(stripesim.Rule{Path: confirm, Action: stripesim.Hold})
+		require.NoError(t, err)
+		other := s.start(order.ID, "another-tab", "pm_card_chargeDeclined")
+		require.NoError(t, hold.Wait(t.Context(), 1))
+		_, err = s.pay(order.ID, order.PaymentKey, visa)
+		conflict(t, err, checkout.ErrPaymentInProgress)
+		hold.Release()
+		require.NoError(t, <-other)
+		s.paid(order.ID, order.PaymentKey, visa) // the page's key is no worse for it
+		s.agree(order.ID, 1)
+	})
+
+	t.Run("ExpiryDoesNotCloseBesideAPaymentOnItsWay", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		order := s.order(course)
+		hold, err := s.stripe.Add(stripesim.Rule{Path: confirm, Action: stripesim.Hold, At: stripesim.Arrival})
+		require.NoError(t, err)
+		owner := s.start(order.ID, order.PaymentKey, visa)
+		require.NoError(t, hold.Wait(t.Context(), 1))
+		_, err = s.pool.Exec(t.Context(), "UPDATE orders SET expires_at = clock_timestamp() - interval '1 second', ask_at = clock_timestamp() - interval '1 second'")
+		require.NoError(t, err)
+		_, err = s.CompleteOnce(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 0, s.count("orders WHERE closing_at IS NOT NULL OR intent_canceled"))
+		require.Equal(t, checkout.IntentRequiresPaymentMethod, s.intent(order.ID).Status, "its intent is left alone")
+		hold.Release()
+		require.NoError(t, <-owner)
+		s.agree(order.ID, 1)
+	})
+
+	t.Run("MoneyIsRecordedWhateverWasBelieved", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		order := s.order(course)
+		_, err := s.pay(order.ID, order.PaymentKey, "pm_card_chargeDeclined")
+		require.NoError(t, err)
+		// The payment has failed, and then somebody takes the money at Stripe.
+		s.dashboard("/v1/payment_intents/"+s.intent(order.ID).ID+"/confirm", "payment_method=pm_card_visa")
+		paid := s.intent(order.ID)
+		result, err := s.HandleEvent(t.Context(), checkout.Event{
+			ID: "evt_paid", Type: "payment_intent.succeeded", CreatedAt: time.Now(), Intent: &paid, IntentID: paid.ID,
+		})
+		require.NoError(t, err)
+		require.Equal(t, checkout.EventApplied, result)
+		s.agree(order.ID, 1)
+	})
+
 	t.Run("TwoTakersOneContinues", func(t *testing.T) {
 		t.Parallel()
 		s := open(t)

@@ -114,8 +114,10 @@ func TestRefund(t *testing.T) {
 		require.NoError(t, err)
 		_, err = s.refund(payment.ID, "give-back", 4900)
 		conflict(t, err, checkout.ErrOutcomeUnknown)
-		_, err = s.refund(payment.ID, "another", 4900) // the first one may have happened: it is reserved
+		refused, err := s.refund(payment.ID, "another", 4900)
 		require.NoError(t, err)
+		require.Equal(t, 409, refused.Status, "the first one may have happened: it is reserved")
+		require.Equal(t, "refund_not_possible", decode[checkout.Problem](t, refused).Code)
 		s.lapse()
 		answer, err := s.refund(payment.ID, "give-back", 4900)
 		require.NoError(t, err)
