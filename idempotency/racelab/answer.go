@@ -145,7 +145,7 @@ func answerTo(ctx context.Context, err error) (Answer, error) {
 		return Answer{Kind: Unknown, Status: 503}, nil
 	case ctx.Err() != nil:
 		return Answer{}, ctx.Err() // the run was given up: what PostgreSQL says of it is no finding
-	case state != "" && !strings.HasPrefix(state, "57"): // 57: canceled or shut down, from outside
+	case state != "" && state != idleInTransaction && !strings.HasPrefix(state, "57"): // 57: canceled or shut down, from outside
 		return Answer{Kind: Failed, Status: 500, SQLSTATE: state}, nil
 	}
 	return Answer{}, err

@@ -24,6 +24,7 @@ const prefix = "racelab_"
 type bench struct {
 	variant  *Variant
 	settings Settings
+	limit    time.Duration // of a trial
 	schema   string
 	version  string
 	config   *pgx.ConnConfig
@@ -55,7 +56,7 @@ const chargesTable = `
 func (l *Lab) open(ctx context.Context, s Settings) (_ *bench, err error) {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
-	b := &bench{settings: s, schema: prefix + hex.EncodeToString(random[:]), wire: &wire{}}
+	b := &bench{settings: s, limit: l.trial, schema: prefix + hex.EncodeToString(random[:]), wire: &wire{}}
 	b.config = l.database.Copy()
 	b.config.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip a statement, from the first
 	b.config.Tracer = nil

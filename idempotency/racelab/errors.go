@@ -24,7 +24,8 @@ var (
 	ErrNotPermitted = errors.New("the role may not create a schema")
 	// ErrBusy: the database has no connection left for the workers. By Run.
 	ErrBusy = errors.New("the database is too busy")
-	// ErrDeadline: the run did not end in time and was given up. By Run.
+	// ErrDeadline: the run, one of its trials or one of their statements did
+	// not end in time, and the run was given up. By Run.
 	ErrDeadline = errors.New("the run took too long")
 )
 
@@ -81,6 +82,9 @@ const (
 	tooManyConnections    = "53300"
 	cannotConnectNow      = "57P03"
 	connectionLimit       = "53400"
+	serializationFailure  = "40001"
+	queryCanceled         = "57014" // by statement_timeout
+	idleInTransaction     = "25P03" // for longer than its timeout
 )
 
 // sqlState gives the server's code, or nothing if err is not the server's.
@@ -92,8 +96,8 @@ func sqlState(err error) string {
 	return ""
 }
 
-// opening says what an error means that kept a run from beginning.
-func opening(err error) error {
+// meaning says what an error of the database means to whoever asked for the run.
+func meaning(err error) error {
 	switch sqlState(err) {
 	case insufficientPrivilege:
 		return fmt.Errorf("%w: GRANT CREATE ON DATABASE to it, or use another role: %w", ErrNotPermitted, err)
@@ -101,6 +105,8 @@ func opening(err error) error {
 		return fmt.Errorf("%w: this server takes no writes, so connect to the primary: %w", ErrNotPermitted, err)
 	case tooManyConnections, connectionLimit, cannotConnectNow:
 		return fmt.Errorf("%w: try fewer workers, or again in a moment: %w", ErrBusy, err)
+	case queryCanceled, idleInTransaction:
+		return fmt.Errorf("%w, more than %s for one statement: %w", ErrDeadline, statementLimit, err)
 	}
 	return err
 }

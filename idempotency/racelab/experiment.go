@@ -86,6 +86,8 @@ type Variant struct {
 	// wait is how long a duplicate waits for the first answer. 0: as long as it
 	// takes. Negative: not at all.
 	wait time.Duration
+	// lease is that of the real ledger's claims. 0: its default.
+	lease time.Duration
 	// conns is the size of the workers' pool. 0: a connection for each.
 	conns int
 	// lockTimeout is that of the workers' sessions. 0: none.
@@ -94,7 +96,9 @@ type Variant struct {
 	// rather than own one each.
 	shared  bool
 	prepare func(ctx context.Context, r *round) error
-	work    func(ctx context.Context, w *worker) (Answer, error)
+	// held looks at the database while all workers stand at the second barrier.
+	held func(ctx context.Context, r *round) error
+	work func(ctx context.Context, w *worker) (Answer, error)
 	// after looks at what is left, before the charges are counted.
 	after func(ctx context.Context, r *round) error
 }

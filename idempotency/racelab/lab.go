@@ -15,13 +15,16 @@ import (
 type Lab struct {
 	database *pgx.ConnConfig
 	limit    time.Duration // of a run
+	trial    time.Duration // of each of its trials
 }
 
 // New makes a Lab on the database that config reaches. Its role must be allowed
 // to create schemas. A run opens its own connections: one for each worker, and
 // two of the lab's. It never touches what stands in another schema than the
 // run's own, and drops that at the end, also after a cancel or a panic.
-func New(config *pgx.ConnConfig) *Lab { return &Lab{database: config.Copy(), limit: runLimit} }
+func New(config *pgx.ConnConfig) *Lab {
+	return &Lab{database: config.Copy(), limit: runLimit, trial: trialLimit}
+}
 
 // Progress is a trial that has ended.
 type Progress struct {
@@ -71,17 +74,17 @@ func (l *Lab) run(ctx context.Context, e *Experiment, s Settings, progress func(
 func (l *Lab) runVariants(ctx context.Context, e *Experiment, result *Result, progress func(Progress)) (err error) {
 	b, err := l.open(ctx, result.Settings)
 	if err != nil {
-		return opening(err)
+		return meaning(err)
 	}
 	defer func() { err = errors.Join(err, b.close(ctx)) }()
 	result.Server = b.version
 	for _, v := range e.chosen(result.Settings.Variants) {
 		if err := b.turn(ctx, v); err != nil {
-			return opening(err)
+			return meaning(err)
 		}
 		trials, err := b.trials(ctx, progress)
 		if err != nil {
-			return fmt.Errorf("%s: %w", v.Name, opening(err))
+			return fmt.Errorf("%s: %w", v.Name, meaning(err))
 		}
 		sum := summary(v, result.Settings, trials)
 		result.OK = result.OK && sum.OK()
@@ -109,7 +112,7 @@ func (b *bench) trials(ctx context.Context, progress func(Progress)) (trials []T
 func (l *Lab) Server(ctx context.Context) (string, error) {
 	conn, err := pgx.ConnectConfig(ctx, l.database.Copy())
 	if err != nil {
-		return "", opening(err)
+		return "", meaning(err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	return version(conn), nil

@@ -37,10 +37,20 @@ type round struct {
 	shared  map[string]int // counters of a variant's own
 }
 
-// trial releases the workers once and reports what happened.
-func (b *bench) trial(ctx context.Context, number int) (_ *Trial, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, trialLimit, ErrDeadline)
+// trial releases the workers once and reports what happened. It returns
+// ErrDeadline if they did not end in time.
+func (b *bench) trial(ctx context.Context, number int) (*Trial, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, b.limit, ErrDeadline)
 	defer cancel()
+	t, err := b.attempt(limited, cancel, number)
+	// The run's own deadline is the run's to tell.
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(limited), ErrDeadline) {
+		err = fmt.Errorf("%w, more than %s for one trial: %w", ErrDeadline, b.limit, err)
+	}
+	return t, err
+}
+
+func (b *bench) attempt(ctx context.Context, cancel context.CancelFunc, number int) (_ *Trial, err error) {
 	if number > 1 {
 		if err := b.empty(ctx); err != nil {
 			return nil, fmt.Errorf("emptying the schema: %w", err)
@@ -51,7 +61,7 @@ func (b *bench) trial(ctx context.Context, number int) (_ *Trial, err error) {
 	r.provider = &provider{round: r, keys: map[string]int64{}}
 	if b.variant.ledger {
 		r.ledger, err = idempotency.New(idempotency.Config{
-			Pool: b.pool, Instance: "lab", Wait: cmp.Or(b.variant.wait, statementLimit), AcquireWait: statementLimit,
+			Pool: b.pool, Instance: "lab", Lease: b.variant.lease, Wait: cmp.Or(b.variant.wait, statementLimit), AcquireWait: statementLimit,
 		})
 		if err != nil {
 			return nil, err

@@ -80,6 +80,23 @@ func TestARunLeavesNothingBehind(t *testing.T) {
 	require.ErrorIs(t, err, ErrDeadline)
 	require.Empty(t, schemas(t, conn), "after the deadline")
 
+	impatient := New(config)
+	impatient.trial = 200 * time.Millisecond
+	_, err = impatient.run(t.Context(), hanging(nil), Settings{Workers: 2, Trials: 1, Window: Barrier}, nil)
+	require.ErrorIs(t, err, ErrDeadline)
+	require.ErrorContains(t, err, "for one trial")
+	require.Empty(t, schemas(t, conn), "after a trial's deadline")
+
+	slow := hanging(nil)
+	slow.Variants[0].work = func(ctx context.Context, w *worker) (Answer, error) {
+		_, err := w.statement(ctx, "SET statement_timeout = 1; SELECT pg_sleep(60)")
+		return Answer{}, err
+	}
+	err = run(t.Context(), slow)
+	require.ErrorIs(t, err, ErrDeadline)
+	require.ErrorContains(t, err, "for one statement")
+	require.Empty(t, schemas(t, conn), "after a statement's deadline")
+
 	panicking := hanging(nil)
 	panicking.Variants[0].work = func(ctx context.Context, w *worker) (Answer, error) {
 		if w.n == 2 {

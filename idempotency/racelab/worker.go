@@ -88,6 +88,9 @@ func (w *worker) checked(ctx context.Context) error {
 	}
 	if w.second.arrive(w.n) {
 		err := w.observer.next(ctx)
+		if err == nil && w.variant.held != nil {
+			err = w.variant.held(ctx, w.round)
+		}
 		w.second.release()
 		if err != nil {
 			return err
