@@ -242,3 +242,21 @@ func TestLabMeasuresAll(t *testing.T) {
 	s.shown(s.send(form("/lab/runs", "")).header.Get("Location"))
 	require.Equal(t, all[:2], busy.names(), "where the next would end alike, it stops")
 }
+
+// TestLabClaimsAreAnsweredByRunsWithTheirSettings: whoever tries two workers, or
+// luck, does not change what the index says of eight.
+func TestLabClaimsAreAnsweredByRunsWithTheirSettings(t *testing.T) {
+	t.Parallel()
+	s := withLab(t, &handLab{})
+	var first run
+	s.runs("check-then-insert", `{}`).decode(&first)
+	for _, other := range []string{`{"workers":2}`, `{"workers":32}`, `{"window":"none"}`} {
+		require.Equal(t, 201, s.runs("check-then-insert", other).status)
+		var index struct {
+			Experiments any              `json:"experiments"`
+			Claims      []map[string]any `json:"claims"`
+		}
+		s.send(get("/lab")).decode(&index)
+		require.Equal(t, first.ID, index.Claims[0]["run"], other)
+	}
+}

@@ -109,10 +109,11 @@ func labArticle(letter racelab.Article, claims []claimView) view.LabArticle {
 		}
 	}
 	sum := []string{fmt.Sprintf("%d claims", len(article.Claims))}
-	for _, v := range []racelab.Verdict{racelab.Holds, racelab.Fails, racelab.ByTest, racelab.Unproven} {
+	for _, v := range []racelab.Verdict{racelab.Holds, racelab.Differs, racelab.Fails, racelab.ByTest, racelab.Unproven} {
 		if n := counts[v]; n > 0 {
 			sum = append(sum, fmt.Sprintf("%d %s", n, map[racelab.Verdict]string{
-				racelab.Holds: "as the article says", racelab.Fails: "not as it says", racelab.ByTest: "shown by a test", racelab.Unproven: "not run yet",
+				racelab.Holds: "as the article says", racelab.Differs: "otherwise than it says", racelab.Fails: "not as expected here",
+				racelab.ByTest: "shown by a test", racelab.Unproven: "not run yet",
 			}[v]))
 		}
 	}
@@ -124,7 +125,8 @@ func labClaim(c claimView) view.LabClaim {
 	m := view.LabClaim{
 		Number: fmt.Sprintf("%s%d", c.Article, c.Order), Text: c.Text, Measured: c.Measured, Test: c.Test, Differs: c.Differs,
 		Verdict: map[racelab.Verdict]view.LabVerdict{
-			racelab.Holds: view.ClaimHolds, racelab.Fails: view.ClaimFails, racelab.ByTest: view.ClaimTested, racelab.Unproven: view.ClaimNotRun,
+			racelab.Holds: view.ClaimHolds, racelab.Differs: view.ClaimDiffers, racelab.Fails: view.ClaimFails,
+			racelab.ByTest: view.ClaimTested, racelab.Unproven: view.ClaimNotRun,
 		}[c.Verdict],
 	}
 	if e, err := racelab.Find(c.Experiment); err == nil {

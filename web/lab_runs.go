@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -221,13 +220,13 @@ func (l *labRuns) parts(sweep *labRun) map[string]*labRun {
 }
 
 // latest gives the newest run of each experiment that can answer a claim: with
-// its barrier, and ended with a result.
+// the settings that the articles speak of, and ended with a result.
 func (l *labRuns) latest() map[string]*labRun {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	newest := map[string]*labRun{}
 	for _, r := range l.order {
-		if r.experiment == nil || !r.hasEnded() || cmp.Or(r.settings.Window, racelab.Barrier) != racelab.Barrier {
+		if r.experiment == nil || !r.hasEnded() || !r.experiment.Answers(r.settings) {
 			continue
 		}
 		if result, _ := r.outcome(); result != nil {

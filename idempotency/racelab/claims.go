@@ -1,6 +1,7 @@
 package racelab
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -39,6 +40,9 @@ type Claim struct {
 	Test string `json:"test,omitempty"`
 	// Differs says where Go, pgx or this shop differ from what the article has.
 	Differs string `json:"differs,omitempty"`
+	// Contrary is true if the figures, as expected, are not what the article
+	// says. Differs says how.
+	Contrary bool `json:"contrary,omitempty"`
 }
 
 // FigureName is a figure of a variant.
@@ -53,7 +57,8 @@ type Verdict string
 // The verdicts.
 const (
 	Holds    Verdict = "holds"
-	Fails    Verdict = "fails"
+	Differs  Verdict = "differs"   // as expected, and not as the article says
+	Fails    Verdict = "fails"     // not as expected
 	ByTest   Verdict = "by a test" // not about PostgreSQL: the test named answers it
 	Unproven Verdict = "not run"
 )
@@ -74,8 +79,16 @@ func ClaimsOf(experiment string) []Claim {
 	return slices.DeleteFunc(Claims(), func(c Claim) bool { return c.Experiment != experiment })
 }
 
+// Answers is true if a run with these settings can answer a claim: the articles
+// speak of so many workers, held by a barrier, and of no others.
+func (e *Experiment) Answers(s Settings) bool {
+	return s.Workers == e.Workers.Default && cmp.Or(s.Window, Barrier) == Barrier
+}
+
 // Measured gives the claim's figures as the run showed them, and the verdict.
-// result is a run of the claim's experiment, or nil.
+// result is a run of the claim's experiment, or nil. The verdict is Unproven, and
+// there are no figures, if it is nil, had other settings than those that answer
+// claims, or left a variant out.
 func (c Claim) Measured(result *Result) (string, Verdict) {
 	switch {
 	case c.Experiment == "":
@@ -83,13 +96,19 @@ func (c Claim) Measured(result *Result) (string, Verdict) {
 	case result == nil:
 		return "", Unproven
 	}
+	if e, err := Find(c.Experiment); err != nil || !e.Answers(result.Settings) {
+		return "", Unproven
+	}
 	verdict := Holds
+	if c.Contrary {
+		verdict = Differs
+	}
 	var parts []string
 	last := ""
 	for _, f := range c.Figures {
 		v := result.Variant(f.Variant)
 		if v == nil || len(v.Checks) == 0 {
-			return "", Unproven // left out, or luck without the barrier
+			return "", Unproven // left out
 		}
 		text := v.seen(f.Figure) // of a figure that is only told
 		if check := v.Check(f.Figure); check != nil {

@@ -12,14 +12,15 @@
 // [All] lists the experiments in teaching order. Each is a question and some
 // [Variant]s that answer it, broken and right side by side, with the SQL that
 // they run and the line of it that decides. A [Result] is plain data and encodes
-// to JSON. [Claims] says which figures answer what the two articles claim.
+// to JSON. [Claims] says which figures answer what the two articles claim, of a
+// run with the experiment's own settings ([Experiment.Answers]).
 //
 // # What a run touches
 //
 // A run has a schema of its own, with a random name, as the only one in the
 // search path of all its connections, and drops it at the end, whatever the end
 // is. Of a process that was killed the next run removes what is left. Workers
-// and trials are bounded, statements and runs have deadlines, and the lab needs
+// and trials are bounded, statements, trials and runs have deadlines, and the lab needs
 // as many connections as there are workers, and two more.
 //
 // The right variants call package idempotency as the shop does, on its own
@@ -41,8 +42,10 @@
 // of its connections. Leases, locks and ages are not waited for but moved into
 // the past, by the database's clock, which is the one that judges them.
 //
-// Two things are timers, because time is what they stand for: the handler of the
-// window Handler, and the patience of buyers who find no connection.
+// Four things are timers, because time is what they stand for: the handler of
+// the window Handler, the patience of buyers who find no connection, a
+// lock_timeout, and the short wait of duplicates whose wait ends first. Nothing
+// is ordered by how long they are.
 //
 // # How it is measured
 //

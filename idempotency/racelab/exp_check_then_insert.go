@@ -28,6 +28,35 @@ func checkThenInsert() *Experiment {
 				after:  counted(foundNoKey),
 				expect: []expectation{charges("{n}"), outcomes("{n} charged"), money("{n}"), figure(foundNoKey, "{n}")},
 			},
+			{
+				Name: "late-comer", Title: "Ask first, and one comes later", Sort: Broken, Should: 1,
+				About: "How long the window is: all but the last worker ask within the first one's handler, and charge. The last asks when the first has committed, and replays. So the window is neither the SELECT nor the INSERT: it is all that lies between them.",
+				SQL: []Line{
+					plain(begin), fault(selectKey), note("the handler: whoever asks meanwhile finds no row either"),
+					plain(insertCharge), plain(insertKey), plain("COMMIT"), note("here the window closes"),
+				},
+				tables: keysTable,
+				work: func(ctx context.Context, w *worker) (Answer, error) {
+					ask := askFirst{begin: begin, look: selectKey}
+					if w.n < w.round.n {
+						answer, err := ask.work(ctx, w)
+						if w.n == 1 {
+							w.give("committed")
+						}
+						return answer, err
+					}
+					w.looked = true // nobody waits for its look
+					if w.second.arrive(w.n) {
+						w.second.release()
+					}
+					if err := w.await(ctx, "committed"); err != nil {
+						return Answer{}, err
+					}
+					return ask.work(ctx, w)
+				},
+				after:  counted(foundNoKey),
+				expect: []expectation{charges("{n-1}"), outcomes("{n-1} charged, 1 replayed"), money("{n-1}"), figure(foundNoKey, "{n-1}")},
+			},
 			claimVariant(),
 		},
 	}
@@ -46,7 +75,8 @@ func claimVariant() Variant {
 		work: func(ctx context.Context, w *worker) (Answer, error) {
 			return w.buyLocal(ctx, theKey, Price, func() error { return w.hold(ctx) })
 		},
-		expect: []expectation{charges("1"), outcomes("1 charged, {n-1} replayed"), money("1")},
+		after:  serializationFailures,
+		expect: []expectation{charges("1"), outcomes("1 charged, {n-1} replayed"), money("1"), figure(failures40001, "0")},
 	}
 }
 
@@ -56,6 +86,10 @@ type askFirst struct {
 	look  string // the SELECT
 	retry bool   // again from the start after 40001
 	hold  bool   // the first to write holds its transaction open until the others wait
+	// locks is true if the SELECT is to find and lock the key's row. Who gets
+	// it first holds it until the others wait, and there is no second barrier:
+	// they could not come so far.
+	locks bool
 }
 
 // retries bounds how often a transaction runs again. It is no advice: retried at
@@ -67,7 +101,7 @@ func (a askFirst) work(ctx context.Context, w *worker) (answer Answer, err error
 	for {
 		w.attempts++
 		answer, err = a.once(ctx, w)
-		if !a.retry || sqlState(err) != "40001" || w.attempts == retries {
+		if !a.retry || sqlState(err) != serializationFailure || w.attempts == retries {
 			return answer, err
 		}
 	}
@@ -83,7 +117,7 @@ func (a askFirst) once(ctx context.Context, w *worker) (answer Answer, err error
 		if !found {
 			w.count(foundNoKey, 1)
 		}
-		if err := w.checked(ctx); err != nil {
+		if err := a.between(ctx, w); err != nil {
 			return err
 		}
 		if found {
@@ -94,6 +128,17 @@ func (a askFirst) once(ctx context.Context, w *worker) (answer Answer, err error
 		return err
 	})
 	return answer, err
+}
+
+// between stands between check and act.
+func (a askFirst) between(ctx context.Context, w *worker) error {
+	if !a.locks {
+		return w.checked(ctx)
+	}
+	if first := w.count("rows locked", 1) == 1; first {
+		return w.hold(ctx)
+	}
+	return nil
 }
 
 // chargeAndRemember charges and writes the key down, on the worker's open

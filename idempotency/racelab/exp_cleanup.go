@@ -12,9 +12,17 @@ const (
 		key      text PRIMARY KEY,
 		status   text NOT NULL CHECK (status IN ('in_progress', 'completed')),
 		response text);`
+	// agedTable is the same with the time of the claim, for a sweeper.
+	agedTable = `
+	CREATE TABLE keys (
+		key        text PRIMARY KEY,
+		status     text NOT NULL,
+		response   text,
+		created_at timestamptz NOT NULL DEFAULT now());`
 	enrolTable = `
 	CREATE TABLE enrolments (course text PRIMARY KEY);`
 	claimStatus   = `INSERT INTO keys (key, status) VALUES ($1, 'in_progress') ON CONFLICT (key) DO NOTHING RETURNING key`
+	sweepAged     = `DELETE FROM keys WHERE status = 'in_progress' AND created_at < now() - interval '10 minutes'`
 	markFailed    = `UPDATE keys SET status = 'failed' WHERE key = $1`
 	markCompleted = `UPDATE keys SET status = 'completed' WHERE key = $1`
 	selectStatus  = `SELECT status FROM keys WHERE key = $1`
@@ -81,10 +89,10 @@ func cleanupInside() *Experiment {
 	return &Experiment{
 		Name: "cleanup-inside", Title: "The cleanup that never runs", Chapter: TheBookkeeping,
 		About: "The work fails, and the error path marks the key as failed: on the transaction that has just failed. PostgreSQL refuses every statement of it (25P02); on a healthy one the CHECK would (23514); and if the write had landed, the ROLLBACK on the next line would have undone it. " +
-			"The key stays in progress, and every retry is told that somebody is at work.",
+			"The key stays in progress, and every retry is told that somebody is at work. Deleting the claim instead is right where all that was done was rolled back; a sweeper that deletes the claims of the dead, by their age, frees keys whose cards may have been charged.",
 		Barriers:   "None: one request follows the other. What made the work fail is gone when the client comes back.",
 		HoldsWhen:  "The failure is marked in a transaction of its own, or the claim was part of the one that failed.",
-		BreaksWhen: "The error path uses the transaction that brought it there.",
+		BreaksWhen: "The error path uses the transaction that brought it there, or a claim is deleted of which nobody knows how it ended.",
 		Workers:    parties(2), Trials: fewTrials,
 		Variants: []Variant{
 			{
@@ -137,6 +145,78 @@ func cleanupInside() *Experiment {
 				},
 				after:  stateOfTheKey,
 				expect: []expectation{charges("1"), outcomes("1 charged, 1 × 23505"), money("1"), figure("the mark failed with", "nothing"), figure(stateFigure, "completed")},
+			},
+			{
+				Name: "deleted-outside", Title: "Deleted outside", Sort: Costly, Should: 1, Lanes: []string{"first try", "retry"}, AlwaysHolds: true,
+				About:  "The claim is deleted on a fresh transaction, so the retry finds a free key. That is right where everything that was done was rolled back, as here. After a call whose outcome nobody knows it would free a key whose card may have been charged.",
+				SQL:    []Line{plain(claimStatus), plain(begin), plain(insertEnrol), note("23505: the work failed"), plain("ROLLBACK"), cure(deleteKey), note("the retry:"), plain(claimStatus), plain(insertCharge)},
+				tables: statusTable + enrolTable, prepare: inTheWay,
+				work: func(ctx context.Context, w *worker) (answer Answer, err error) {
+					if err := w.inTurn(ctx); err != nil {
+						return Answer{}, err
+					}
+					if w.n == 2 {
+						if err := outOfTheWay(ctx, w); err != nil {
+							return Answer{}, err
+						}
+					}
+					var mine string
+					if won, err := w.read(ctx, claimStatus, []any{theKey}, &mine); err != nil || !won {
+						return Answer{Kind: Conflict, Status: 409}, err
+					}
+					failure := w.transaction(ctx, begin, func() error {
+						if _, err := w.statement(ctx, insertEnrol, theCourse); err != nil {
+							return err
+						}
+						var id int64
+						_, err := w.read(ctx, insertCharge, []any{theKey, Price}, &id)
+						answer = told(Charged, 201, receipt{id, Price}.body())
+						return err
+					})
+					if failure != nil {
+						if _, err := w.statement(ctx, deleteKey, theKey); err != nil {
+							return Answer{}, err
+						}
+					}
+					return answer, failure
+				},
+				expect: []expectation{charges("1"), outcomes("1 charged, 1 × 23505"), money("1")},
+			},
+			{
+				Name: "swept-by-age", Title: "A sweeper for the dead", Sort: Broken, Should: 1, Lanes: []string{"first try", "sweeper", "retry"}, AlwaysHolds: true,
+				About:  "The process dies behind the provider's charge, and deletes nothing. A sweeper takes the row for abandoned, by its age, and deletes it; the retry finds a free key, and charges again. A row in progress is all that is known of such a request: the shop's reaper never touches one, and the next owner takes it over.",
+				SQL:    []Line{plain(claimStatus), note("call the provider, which charges; here the process dies"), note("an hour later the sweeper comes:"), fault(sweepAged), note("the retry:"), plain(claimStatus)},
+				tables: agedTable,
+				work: func(ctx context.Context, w *worker) (Answer, error) {
+					if err := w.inTurn(ctx); err != nil {
+						return Answer{}, err
+					}
+					if w.n == 2 {
+						w.happened(EventLapse, "an hour passes: the lab moves the key into the past")
+						if err := w.lab.exec(ctx, `UPDATE keys SET created_at = created_at - interval '1 hour'`); err != nil {
+							return Answer{}, err
+						}
+						swept, err := w.statement(ctx, sweepAged)
+						w.figure("keys swept", "%d", swept)
+						return Answer{Kind: Done}, err
+					}
+					var mine string
+					if won, err := w.read(ctx, claimStatus, []any{theKey}, &mine); err != nil || !won {
+						return Answer{Kind: Conflict, Status: 409}, err
+					}
+					id, err := w.provider.charge(ctx, w, "", Price, nil)
+					if err != nil {
+						return Answer{}, err
+					}
+					if w.n == 1 {
+						return w.killed("the process dies between the charge and the record")
+					}
+					body := receipt{id, Price}.body()
+					_, err = w.statement(ctx, `UPDATE keys SET status = 'completed', response = $2 WHERE key = $1`, theKey, string(body))
+					return told(Charged, 201, body), err
+				},
+				after:  providerCalls,
+				expect: []expectation{charges("2"), outcomes("1 charged, 1 done, 1 killed"), money("2"), figure("keys swept", "1"), figure(callsFigure, "2")},
 			},
 			{
 				Name: "gone-with-it", Title: "The claim goes with it", Sort: Right, Should: 1, Lanes: []string{"first try", "retry"}, AlwaysHolds: true,

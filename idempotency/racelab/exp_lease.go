@@ -1,6 +1,9 @@
 package racelab
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // A ledger with a lease and without an owner: the takeover is safe, the record
 // is not.
@@ -70,7 +73,7 @@ func leaseAndFence() *Experiment {
 			"A fence does: every later write names its owner and attempt, and finds no row.",
 		Barriers:   "A script: the first owner's call ends when the second has recorded. The lab moves the lease into the past.",
 		HoldsWhen:  "Each write after the claim names the owner's token and looks at the rows it affected.",
-		BreaksWhen: "The lease is taken for mutual exclusion.",
+		BreaksWhen: "The lease is taken for mutual exclusion, or is so long that a dead owner keeps everybody out.",
 		Workers:    parties(3), Trials: fewTrials,
 		Variants: []Variant{
 			{
@@ -126,6 +129,32 @@ func leaseAndFence() *Experiment {
 				},
 				after:  providerCalls,
 				expect: []expectation{charges("1"), outcomes("1 charged, 1 replayed, 1 × 409"), money("1"), figure(callsFigure, "1")},
+			},
+			{
+				Name: "lease-too-long", Title: "A lease of a day", Sort: Broken, Should: 1, Lanes: []string{"owner", "retry at once", "retry an hour later"}, AlwaysHolds: true,
+				About:  "The owner dies before its call. Nobody is at work, nothing was charged, and for the rest of the day each honest retry is told that somebody is.",
+				SQL:    []Line{fault(ledgerClaim), note("lease_until: tomorrow. Here the process dies"), plain(ledgerRead), note("the lease is live: 409, and an hour later again")},
+				ledger: true, wait: -1, lease: 24 * time.Hour,
+				work: func(ctx context.Context, w *worker) (Answer, error) {
+					if err := w.inTurn(ctx); err != nil {
+						return Answer{}, err
+					}
+					if w.n == 3 {
+						w.happened(EventLapse, "an hour passes: the lab moves the key into the past")
+						err := w.lab.exec(ctx, `
+							UPDATE idempotency_keys SET lease_until = lease_until - interval '1 hour', claimed_at = claimed_at - interval '1 hour', created_at = created_at - interval '1 hour'`)
+						if err != nil {
+							return Answer{}, err
+						}
+					}
+					claim, answer, err := w.claim(ctx, theKey, Price)
+					if claim == nil {
+						return answer, err
+					}
+					return w.killed("the process dies before the call")
+				},
+				after:  all(providerCalls, stateOfTheKey),
+				expect: []expectation{charges("0"), outcomes("2 × 409, 1 killed"), figure(callsFigure, "0"), figure(stateFigure, "in_progress")},
 			},
 		},
 	}

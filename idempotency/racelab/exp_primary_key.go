@@ -50,6 +50,14 @@ func primaryKey() *Experiment {
 				},
 				expect: []expectation{charges("{n}"), outcomes("1 charged, {n-1} × 23505"), money("{n}")},
 			},
+			{
+				Name: "index-on-charges", Title: "An index on the charges", Sort: Broken, Should: 1,
+				About:  "No constraint on the keys, and a unique index on the charges instead: the broken handler hides behind it. The money is right, and seven callers get a 23505 all the same. The lab's charges have no such index, so that it can be seen what a handler does; in production, have both.",
+				SQL:    []Line{plain(begin), plain(selectKey), fault(insertCharge), note("23505: unique violation"), plain(insertKey), plain("COMMIT")},
+				tables: keysTable + `CREATE UNIQUE INDEX charges_key ON charges (key);`,
+				work:   askFirst{begin: begin, look: selectKey, hold: true}.work,
+				expect: []expectation{charges("1"), outcomes("1 charged, {n-1} × 23505"), money("1")},
+			},
 			claimVariant(),
 		},
 	}

@@ -2,7 +2,6 @@ package racelab
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"payonce/idempotency"
@@ -21,7 +20,8 @@ func retention() *Experiment {
 			if w.n != 2 {
 				return buy(ctx, w)
 			}
-			w.happened(EventLapse, "25 hours pass: the lab moves the key into the past")
+			w.happened(EventLapse, "25 hours pass: the lab moves the key into the past, and the provider forgets its own")
+			w.provider.forget()
 			err := w.lab.exec(ctx, `UPDATE idempotency_keys SET created_at = created_at - interval '25 hours', completed_at = completed_at - interval '25 hours'`)
 			if err != nil {
 				return Answer{}, err
@@ -49,24 +49,14 @@ func retention() *Experiment {
 				Name: "kept-24-hours", Title: "Kept for 24 hours", Sort: Broken, Should: 1, Lanes: lanes, AlwaysHolds: true,
 				About: "The reaper removes the key; the retry finds none, and pays again.",
 				SQL:   lines(fault(reap)), ledger: true,
-				work: script(24*time.Hour, func(ctx context.Context, w *worker) (Answer, error) {
-					claim, answer, err := w.claim(ctx, theKey, Price)
-					if claim == nil {
-						return answer, err
-					}
-					id, err := w.provider.charge(ctx, w, fmt.Sprintf("%s:day-%d", downstream(theKey), w.n), Price, nil)
-					if err != nil {
-						return Answer{}, err
-					}
-					return w.record(ctx, claim, created(receipt{id, Price}))
-				}),
-				expect: []expectation{charges("2"), outcomes("2 charged, 1 done"), money("2"), figure("keys reaped", "1")},
+				work: script(24*time.Hour, buy), after: providerCalls,
+				expect: []expectation{charges("2"), outcomes("2 charged, 1 done"), money("2"), figure("keys reaped", "1"), figure(callsFigure, "2")},
 			},
 			{
 				Name: "kept-72-hours", Title: "Kept for 72 hours", Sort: Right, Should: 1, Lanes: lanes, AlwaysHolds: true,
 				About: "The reaper leaves it, and the late retry is a replay.",
-				SQL:   lines(cure(reap)), Uses: usesReap, ledger: true, work: script(72*time.Hour, buy),
-				expect: []expectation{charges("1"), outcomes("1 charged, 1 done, 1 replayed"), money("1"), figure("keys reaped", "0")},
+				SQL:   lines(cure(reap)), Uses: usesReap, ledger: true, work: script(72*time.Hour, buy), after: providerCalls,
+				expect: []expectation{charges("1"), outcomes("1 charged, 1 done, 1 replayed"), money("1"), figure("keys reaped", "0"), figure(callsFigure, "1")},
 			},
 			{
 				Name: "rule-behind", Title: "Reaped, with the order's rule behind", Sort: Right, Should: 1, Lanes: lanes, AlwaysHolds: true,

@@ -85,7 +85,7 @@ func statementRetries() *Experiment {
 							answer = told(Charged, 201, receipt{id, Price}.body())
 							return err
 						})
-						if sqlState(err) != "40001" || w.attempts == retries {
+						if sqlState(err) != serializationFailure || w.attempts == retries {
 							w.figure("attempts", "%d", w.attempts)
 							return answer, err
 						}

@@ -57,7 +57,7 @@ func whatSticks() *Experiment {
 	return &Experiment{
 		Name: "what-sticks", Title: "What sticks to a key", Chapter: TheBookkeeping,
 		About: "A decline is as definitive as a charge: it is stored, and each retry gets it again without asking the bank. A refusal before anything was done frees the key for the next try. " +
-			"A lost answer is neither: the key stays in progress, and only the same request under the same downstream key may go on. What is refused before the claim stores nothing.",
+			"A lost answer is neither: the key stays in progress, and only the same request under the same downstream key may go on.",
 		Barriers:   "None: one request follows the other. The lab moves the lease into the past.",
 		HoldsWhen:  "Each outcome is one of three: definitive, surely nothing happened, unknown.",
 		BreaksWhen: "Unknown is taken for failed, or failed for forgotten.",
@@ -131,24 +131,6 @@ func whatSticks() *Experiment {
 				},
 				after:  providerCalls,
 				expect: []expectation{charges("2"), outcomes("1 charged, 1 × 503 unknown"), money("2"), figure(callsFigure, "2")},
-			},
-			{
-				Name: "invalid-stores-nothing", Title: "Refused before the claim", Sort: Right, Should: 1, Lanes: []string{"a typing error", "corrected"}, AlwaysHolds: true,
-				About: "A request that is invalid never reaches the ledger, so the corrected one may use the same key.",
-				SQL:   []Line{note("amount is missing: 400, before any statement"), cure(ledgerClaim), plain(ledgerDone)},
-				Uses:  usesClaim, ledger: true, wait: -1,
-				work: func(ctx context.Context, w *worker) (Answer, error) {
-					if err := w.inTurn(ctx); err != nil {
-						return Answer{}, err
-					}
-					if w.n == 1 {
-						count, err := ask[int](ctx, w.lab, `SELECT count(*) FROM idempotency_keys`)
-						w.figure("rows after the refusal", "%d", count)
-						return Answer{Kind: Refused, Status: 400}, err
-					}
-					return w.buyRemote(ctx, theKey, Price, nil)
-				},
-				expect: []expectation{charges("1"), outcomes("1 charged, 1 × 400"), money("1"), figure("rows after the refusal", "0")},
 			},
 		},
 	}

@@ -14,9 +14,17 @@ const (
 	CREATE TABLE fulfilments (
 		payment text NOT NULL,
 		what    text NOT NULL);`
+	// The same, with nothing behind the question whether the event was handled.
+	webhookNoKey = `
+	CREATE TABLE handled (id text NOT NULL);
+	CREATE TABLE fulfilments (
+		payment text NOT NULL,
+		what    text NOT NULL);`
 	oneFulfilment = `CREATE UNIQUE INDEX fulfilments_payment ON fulfilments (payment, what);`
 	claimHandled  = `INSERT INTO handled (id) VALUES ($1) ON CONFLICT (id) DO NOTHING RETURNING id`
 	claimLast     = `INSERT INTO handled (id, last_event) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET last_event = EXCLUDED.last_event WHERE handled.last_event <> EXCLUDED.last_event RETURNING id`
+	selectHandled = `SELECT id FROM handled WHERE id = $1`
+	insertHandled = `INSERT INTO handled (id) VALUES ($1)`
 	fulfil        = `INSERT INTO fulfilments (payment, what) VALUES ($1, $2)`
 	fulfilOnce    = fulfil + ` ON CONFLICT DO NOTHING`
 	thePayment    = "pi_1"
@@ -49,6 +57,40 @@ func webhooks() *Experiment {
 					answer = Answer{Kind: Done, Status: 200}
 					_, err = w.statement(ctx, fulfil, thePayment, d.what)
 				}
+				return err
+			})
+			return answer, err
+		}
+	}
+	// bySelect asks whether the event was handled, which is all that its ledger
+	// can do. The first to fulfil holds its transaction open until the other is
+	// seen to wait, where an index makes it wait.
+	bySelect := func(sql string, hold bool) func(context.Context, *worker) (Answer, error) {
+		return func(ctx context.Context, w *worker) (answer Answer, err error) {
+			err = w.transaction(ctx, begin, func() error {
+				var id string
+				found, err := w.read(ctx, selectHandled, []any{paidEvent.event}, &id)
+				if err != nil {
+					return err
+				}
+				if err := w.checked(ctx); err != nil {
+					return err
+				}
+				answer = Answer{Kind: Ignored, Status: 200}
+				if found {
+					return nil
+				}
+				rows, err := w.statement(ctx, sql, thePayment, paidEvent.what)
+				if err != nil || rows == 0 { // the other one was first
+					return err
+				}
+				if hold {
+					if err := w.hold(ctx); err != nil {
+						return err
+					}
+				}
+				answer.Kind = Done
+				_, err = w.statement(ctx, insertHandled, paidEvent.event)
 				return err
 			})
 			return answer, err
@@ -90,13 +132,14 @@ func webhooks() *Experiment {
 		r.figure(fulfilled, "%s", what)
 		return err
 	}
+	twice := []string{"a delivery", "the same, at once"}
 	again := []string{"evt_1", "evt_2", "evt_1 again"}
 	const right = "1 × send the invoice, 1 × open the course"
 	return &Experiment{
 		Name: "webhooks", Title: "Webhooks are a different ledger", Chapter: TheBookkeeping,
 		About: "A payment arrives as several events, and each event arrives more than once. Keyed on the payment, the follow-up is dropped, or a redelivery is handled twice. The key is the event's id, and the work is done in the transaction of the claim. " +
 			"Who finds the claim taken by a delivery in flight must not say 200: if that one dies, nobody will ever come again.",
-		Barriers:   "None: one delivery follows the other. The lab moves the lease into the past.",
+		Barriers:   "One delivery follows the other; the lab moves the lease into the past. Where one event is delivered twice at once, a second barrier stands after the SELECT, and with the index the first to fulfil commits when PostgreSQL is seen to make the other wait.",
 		HoldsWhen:  "The event's id is claimed, the effect commits with it, and a unique index stands behind the effect.",
 		BreaksWhen: "The key is the payment, or a delivery is acknowledged that nobody has finished.",
 		Workers:    parties(3), Trials: fewTrials,
@@ -137,6 +180,20 @@ func webhooks() *Experiment {
 				SQL:   []Line{plain(ledgerClaim), cure(fulfilOnce), plain(ledgerDone), plain("COMMIT")}, Uses: usesDo, Shop: shopEnrols,
 				tables: webhookTables + oneFulfilment, ledger: true, work: inOne(fulfilOnce, paidEvent, delivery{"evt_3", paidEvent.what}), after: fulfilments,
 				expect: []expectation{outcomes("2 done"), figure(fulfilled, "1 × open the course")},
+			},
+			{
+				Name: "select-alone", Title: "A ledger that is only a SELECT", Sort: Broken, Lanes: twice, AlwaysHolds: true, Headline: fulfilled,
+				About:  "One event, delivered twice within the same millisecond. Both ask whether it was handled, and it was not.",
+				SQL:    []Line{plain(begin), fault(selectHandled), note("no row: nobody has handled it"), plain(fulfil), plain(insertHandled), plain("COMMIT")},
+				tables: webhookNoKey, work: bySelect(fulfil, false), after: fulfilments,
+				expect: []expectation{outcomes("2 done"), figure(fulfilled, "2 × open the course")},
+			},
+			{
+				Name: "select-and-index", Title: "The same, with the index behind it", Sort: Costly, Lanes: twice, AlwaysHolds: true, Headline: fulfilled,
+				About:  "The ledger lets both through, and the index holds: the second waits for the first, and adds no row. What no index stands behind, such as a mail, would still go out twice.",
+				SQL:    []Line{plain(begin), plain(selectHandled), cure(fulfilOnce), note("the other one waits here, and adds no row"), plain(insertHandled), plain("COMMIT")},
+				tables: webhookNoKey + oneFulfilment, work: bySelect(fulfilOnce, true), after: fulfilments,
+				expect: []expectation{outcomes("1 done, 1 ignored"), figure(fulfilled, "1 × open the course")},
 			},
 			{
 				Name: "in-flight-200", Title: "200 for a delivery in flight", Sort: Broken, Lanes: []string{"first delivery", "second"}, AlwaysHolds: true, Headline: fulfilled,

@@ -18,6 +18,9 @@ const (
 	retriedLosers = "losers who needed more than one attempt"
 	survivingRows = "surviving rows"
 	hadToWait     = "B had to wait"
+	commitsFigure = "commits of all requests together"
+	failures40001 = "serialization failures (40001)"
+	predicateLock = "predicate locks held, with a READ COMMITTED bystander's"
 )
 
 // differentAnswers notes how many different bodies the clients got, and which
@@ -51,6 +54,24 @@ func lockWaits(_ context.Context, r *round) error {
 // providerCalls notes how often the provider was called.
 func providerCalls(_ context.Context, r *round) error {
 	r.figure(callsFigure, "%d", r.provider.called())
+	return nil
+}
+
+// commitsMade notes the commits of all workers together.
+func commitsMade(_ context.Context, r *round) error {
+	r.figure(commitsFigure, "%d", r.events.commits)
+	return nil
+}
+
+// serializationFailures notes how often PostgreSQL raised 40001.
+func serializationFailures(_ context.Context, r *round) error {
+	n := 0
+	for _, e := range r.events.events {
+		if e.SQLSTATE == serializationFailure {
+			n++
+		}
+	}
+	r.figure(failures40001, "%d", n)
 	return nil
 }
 

@@ -15,6 +15,7 @@ type provider struct {
 	mu    sync.Mutex
 	keys  map[string]int64
 	calls int
+	asked int
 }
 
 // chargeSQL is the provider's own statement.
@@ -56,6 +57,25 @@ func (p *provider) book(ctx context.Context, downstream string, amount int64) (i
 		p.keys[downstream] = id
 	}
 	return id, true, nil
+}
+
+// forget prunes the provider's keys, as Stripe does after 24 hours.
+func (p *provider) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.keys)
+}
+
+// find asks the provider which charge it has made for the order; found is false
+// if none. There is one order here, so all of its charges are that one's.
+func (p *provider) find(ctx context.Context, w *worker) (id int64, found bool, err error) {
+	p.mu.Lock()
+	p.asked++
+	p.mu.Unlock()
+	start := time.Now()
+	id, err = ask[int64](ctx, p.lab, `SELECT coalesce(min(id), 0) FROM charges`)
+	w.events.add(w, EventCall, start, time.Now(), "the provider is asked what it charged for the order")
+	return id, id != 0, err
 }
 
 // turnedAway counts a call that ends before anything is done: refused by the

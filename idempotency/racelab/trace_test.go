@@ -173,6 +173,20 @@ func TestAHandlerTakesThePlaceOfTheBarrier(t *testing.T) {
 	require.Equal(t, 8, handlers)
 }
 
+// TestOnlyOneHandlerHoldsTheRow: the row's lock makes the others come one behind
+// the other, so a handler in each of them would take as long as all together.
+func TestOnlyOneHandlerHoldsTheRow(t *testing.T) {
+	t.Parallel()
+	_, trial := runOne(t, "select-for-update", "row-present", Settings{Workers: 4, Window: Handler, Handler: time.Millisecond})
+	handlers := 0
+	for _, e := range trial.Events {
+		if e.What == EventHandler {
+			handlers++
+		}
+	}
+	require.Equal(t, 1, handlers)
+}
+
 func TestWhoWaitedIsReadFromTheLooks(t *testing.T) {
 	t.Parallel()
 	start := time.Now()

@@ -63,10 +63,11 @@ type LabVerdict string
 
 // The verdicts.
 const (
-	ClaimHolds  LabVerdict = "holds"
-	ClaimFails  LabVerdict = "fails"
-	ClaimTested LabVerdict = "by a test"
-	ClaimNotRun LabVerdict = "not run yet"
+	ClaimHolds   LabVerdict = "holds"
+	ClaimDiffers LabVerdict = "differs" // as expected here, and not as the article says
+	ClaimFails   LabVerdict = "fails"
+	ClaimTested  LabVerdict = "by a test"
+	ClaimNotRun  LabVerdict = "not run yet"
 )
 
 // LabLimit explains one code of the lab.
