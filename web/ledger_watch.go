@@ -17,6 +17,9 @@ const (
 	// ledgerStale is how long what was read counts without a change of a key: an
 	// order can be settled by an event that touches none.
 	ledgerStale = 10 * time.Second
+	// ledgerBatch is the most accounts that one turn reads: with as many visitors
+	// as there may be, each with an account, all are read within ledgerStale.
+	ledgerBatch = maxVisitors / int(ledgerStale/ledgerPoll)
 	// ledgerPatience bounds one turn.
 	ledgerPatience = 5 * time.Second
 	// The most who may watch: each holds a connection.
@@ -31,8 +34,12 @@ type ledgerFrame struct {
 }
 
 // ledgerWatch keeps the ledgers of those who watch up to date. One poller serves
-// all of them, whoever they are, and runs only while somebody watches: a
-// thousand open pages cost one statement a second.
+// all of them, whoever they are, and runs only while somebody watches. A turn
+// asks for changes in one statement, and reads the accounts that have some, and
+// those that were read long ago, in three round trips for at most ledgerBatch of
+// them. So a thousand open pages at rest cost four round trips a second, and a
+// turn does not grow with them; where more has changed than fits, the next turn
+// begins at once.
 type ledgerWatch struct {
 	server *Server
 	closed context.Context
@@ -42,7 +49,7 @@ type ledgerWatch struct {
 	accounts map[string]*watchedAccount
 	visitors int
 	running  bool
-	kick     chan struct{} // somebody has come
+	kick     chan struct{} // somebody has come, or is still to be read
 }
 
 type watchedAccount struct {
@@ -88,11 +95,16 @@ func (w *ledgerWatch) join(account, seen string) *visitor {
 		w.running = true
 		go w.run()
 	}
+	w.hurry()
+	return v
+}
+
+// hurry lets the next turn begin at once.
+func (w *ledgerWatch) hurry() {
 	select {
 	case w.kick <- struct{}{}:
 	default:
 	}
-	return v
 }
 
 // leave removes a visitor; the last one stops the poller.
@@ -164,9 +176,12 @@ func (w *ledgerWatch) turn(accounts []string) error {
 	if err != nil {
 		return err
 	}
-	changed := w.changed(accounts, marks)
+	changed, more := w.changed(accounts, marks)
 	if len(changed) == 0 {
 		return nil
+	}
+	if more {
+		defer w.hurry()
 	}
 	books, err := w.server.books(ctx, changed...)
 	if err != nil {
@@ -184,16 +199,28 @@ func (w *ledgerWatch) turn(accounts []string) error {
 	return nil
 }
 
-func (w *ledgerWatch) changed(accounts []string, marks map[string]string) (changed []string) {
+// changed lists the accounts to read in this turn: those that have changed or
+// were never read, then those that were read long ago, the oldest first. more is
+// true if some that have changed are left for the next turn.
+func (w *ledgerWatch) changed(accounts []string, marks map[string]string) (now []string, more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	var old []string
 	for _, account := range accounts {
-		a := w.accounts[account]
-		if a != nil && (a.frame == nil || a.changes != marks[account] || time.Since(a.readAt) > ledgerStale) {
-			changed = append(changed, account)
+		switch a := w.accounts[account]; {
+		case a == nil: // they have all left
+		case a.frame == nil || a.changes != marks[account]:
+			now = append(now, account)
+		case time.Since(a.readAt) > ledgerStale:
+			old = append(old, account)
 		}
 	}
-	return changed
+	longest := func(a, b string) int { return w.accounts[a].readAt.Compare(w.accounts[b].readAt) }
+	slices.SortStableFunc(now, longest)
+	slices.SortStableFunc(old, longest)
+	more = len(now) > ledgerBatch
+	now = append(now, old...)
+	return now[:min(len(now), ledgerBatch)], more
 }
 
 func (w *ledgerWatch) hand(account, changes string, f *ledgerFrame) {

@@ -2,7 +2,10 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,6 +62,61 @@ func TestThePollerRunsOnlyWhileSomebodyWatches(t *testing.T) {
 	require.Eventually(t, func() bool { return !w.isRunning() }, 30*time.Second, 10*time.Millisecond)
 	require.Nil(t, w.join("acct", ""), "the shop is closing")
 	w.leave(v)
+}
+
+// counting is a ledger at rest that notes how many accounts each reading is for.
+type counting struct {
+	still
+	mu    sync.Mutex
+	reads []int
+}
+
+func (c *counting) OrdersOf(_ context.Context, accounts ...string) ([]checkout.Order, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads = append(c.reads, len(accounts))
+	return nil, nil
+}
+
+// As many visitors as there may be, each with an account: all of them are read,
+// in turns that do not grow with them, and again only when that was long ago.
+func TestAThousandWatchersAreReadInTurns(t *testing.T) {
+	t.Parallel()
+	ledger := &counting{}
+	s := &Server{cfg: Config{Ledger: ledger, Service: ledger, Log: slog.New(slog.DiscardHandler)}}
+	w := newLedgerWatch(s)
+	defer w.close()
+	w.running = true // the turns are this test's
+	var visitors []*visitor
+	for i := range maxVisitors {
+		visitors = append(visitors, w.join(fmt.Sprintf("acct_%d", i), ""))
+	}
+	require.Nil(t, w.join("one too many", ""))
+	accounts := w.watched()
+	turns := 0
+	for more := true; more; turns++ {
+		<-w.kick
+		require.NoError(t, w.turn(accounts))
+		more = len(w.kick) > 0
+	}
+	require.Equal(t, maxVisitors/ledgerBatch, turns, "each begins at once")
+	for _, v := range visitors {
+		<-v.frames
+	}
+	require.NoError(t, w.turn(accounts))
+	require.Equal(t, slices.Repeat([]int{ledgerBatch}, turns), ledger.reads, "and nothing is read while nothing happens")
+
+	for _, a := range w.accounts {
+		a.readAt = a.readAt.Add(-ledgerStale - time.Second)
+	}
+	for range int(ledgerStale / ledgerPoll) {
+		require.NoError(t, w.turn(accounts))
+		require.Empty(t, w.kick, "what is merely old waits for the tick")
+	}
+	for account, a := range w.accounts {
+		require.Less(t, time.Since(a.readAt), ledgerStale, account)
+	}
+	require.Equal(t, slices.Repeat([]int{ledgerBatch}, 2*turns), ledger.reads)
 }
 
 func TestNobodyMayWatchTooOften(t *testing.T) {
