@@ -1,6 +1,8 @@
 package web
 
 import (
+	"slices"
+
 	"payonce/checkout"
 	"payonce/web/view"
 )
@@ -12,6 +14,8 @@ func (s *Server) closed(o checkout.Order) view.Closed {
 	m := view.Closed{
 		Frame: s.frame(view.OrdersSection), Order: summary(o), Date: moment(o.ExpiresAt), Stamp: stamp(o.ExpiresAt),
 		Late: late(o), Refunds: refundRows(o),
+		// An order is closed only once its intent is canceled, where it has one.
+		Canceled: slices.ContainsFunc(o.Payments, func(p checkout.Payment) bool { return p.Intent != "" }),
 	}
 	if p, charged := o.Slot(); charged {
 		m.Payment, m.Charge, m.Method = p.ID, p.Charge, s.methodName(p)

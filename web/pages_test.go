@@ -93,6 +93,8 @@ func TestOrderPage(t *testing.T) {
 	}
 	declined := attempt(checkout.PaymentFailed)
 	declined.Code, declined.DeclineCode = "card_declined", "insufficient_funds"
+	atStripe := declined
+	atStripe.Intent = "pi_1"
 	stolen := declined
 	stolen.DeclineCode = "stolen_card"
 	asked := attempt(checkout.PaymentRequiresAction)
@@ -143,8 +145,9 @@ func TestOrderPage(t *testing.T) {
 		{"processing", orderWith(attempt(checkout.PaymentProcessing)), "", []string{"Your payment is on its way."}, []string{payButton, pressedAgain}},
 		{"closing", with(orderOpen(), closing), "", []string{"This order is being closed. Do not pay for it."}, []string{payButton, payForm}},
 		{"closing, with a payment", with(orderWith(attempt(checkout.PaymentPending)), closing), "", []string{"This order is being closed. Do not pay for it."}, []string{payButton, payForm}},
-		{"expired", with(orderOpen(), ended(checkout.OrderExpired)), "", []string{"This order is closed.", "/courses/" + slug}, []string{payButton, payForm}},
-		{"expired, with a declined payment", with(orderWith(declined), ended(checkout.OrderExpired)), "", []string{"This order is closed."}, []string{payButton}},
+		{"expired", with(orderOpen(), ended(checkout.OrderExpired)), "", []string{"This order is closed.", "$49.00 was not charged.", "/courses/" + slug}, []string{payButton, payForm, "Stripe."}},
+		{"expired, with a payment that never got to Stripe", with(orderWith(attempt(checkout.PaymentReleased)), ended(checkout.OrderExpired)), "", []string{"$49.00 was not charged."}, []string{payButton, "canceled at Stripe"}},
+		{"expired, with a declined payment", with(orderWith(atStripe), ended(checkout.OrderExpired)), "", []string{"This order is closed.", "was not charged, and cannot be: the payment was canceled at Stripe."}, []string{payButton}},
 
 		{"paid", orderPaid(), "", []string{"Charged once", "The course is yours.", "Visa ending 4242", "ch_1", "/courses/" + slug + "/lessons/1", refundForm, hidden("idempotency_key", "refund:"+somePay+":1"), hidden("amount", "4900")}, []string{payButton, payForm, "replay"}},
 		{"paid, replayed", orderPaid(), "?replayed=1", []string{"This was a replay of your first submission.", "Charged once"}, []string{payButton}},

@@ -17,6 +17,8 @@ type Closed struct {
 	Order OrderSummary
 	Date  string // when it expired: "14 November 2026, 10:42"; may be empty
 	Stamp string // RFC 3339; may be empty
+	// Canceled says that a payment was tried, and its payment intent canceled at Stripe.
+	Canceled bool
 	// Late, where set, says that the order was charged after it had closed; the fields below belong to it.
 	Late    LateMoney
 	Method  string // "Visa ending 4242"; may be empty
@@ -44,7 +46,11 @@ func (m Closed) words() Words {
 			late + "It was to go back, and the refund did not go through: the money is still with us, and this page says so until it has gone back.",
 		}
 	}
-	return Words{NotCharged, "Not charged", title, "It was not paid in time. " + amount + " was not charged, and cannot be: the payment was canceled at Stripe." + again}
+	text := "It was not paid in time. " + amount + " was not charged."
+	if m.Canceled {
+		text = "It was not paid in time. " + amount + " was not charged, and cannot be: the payment was canceled at Stripe."
+	}
+	return Words{NotCharged, "Not charged", title, text + again}
 }
 
 func (m Closed) facts() []Fact {
