@@ -203,6 +203,15 @@ func printShort(to io.Writer, e *racelab.Experiment, result *racelab.Result) err
 	return out.Flush()
 }
 
+// printMissed prints why an experiment has no result.
+func printMissed(to io.Writer, e *racelab.Experiment, why error) error {
+	out := bufio.NewWriter(to)
+	fmt.Fprintf(out, "%s (%s)\n", e.Title, e.Name)
+	wrapped(out, "  ", "NOT RUN: "+why.Error())
+	fmt.Fprintln(out)
+	return out.Flush()
+}
+
 // printReport prints what the articles say, claim by claim, with the verdicts.
 func printReport(to io.Writer, all report) error {
 	out := bufio.NewWriter(to)
@@ -244,8 +253,17 @@ func printReport(to io.Writer, all report) error {
 			}
 		}
 	}
-	fmt.Fprintf(out, "\nPostgreSQL %s: %d experiments, %d figures, %d not as expected. Claims: %d hold, %d fail, %d by a test, %d not run.\n",
+	fmt.Fprintf(out, "\nPostgreSQL %s: %d experiments, %d figures, %d not as expected. Claims: %d hold, %d differ, %d fail, %d by a test, %d not run.\n",
 		all.Server, len(all.Results), figures, wrong,
-		counts[racelab.Holds], counts[racelab.Fails], counts[racelab.ByTest], counts[racelab.Unproven])
+		counts[racelab.Holds], counts[racelab.Differs], counts[racelab.Fails], counts[racelab.ByTest], counts[racelab.Unproven])
+	if len(all.Missed) > 0 {
+		var names []string
+		for _, m := range all.Missed {
+			names = append(names, m.Experiment)
+		}
+		wrapped(out, "", "Without a result: "+strings.Join(names, ", ")+".")
+	} else if counts[racelab.Unproven] > 0 {
+		wrapped(out, "", "The articles speak of the default number of workers, held by the barrier. With others a claim is not judged.")
+	}
 	return out.Flush()
 }

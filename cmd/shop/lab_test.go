@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -49,7 +52,7 @@ func TestLab(t *testing.T) {
 		require.Contains(t, out, "  ! SELECT response FROM keys WHERE key = $1\n", "the line that decides is marked")
 		require.Regexp(t, `(?m)^    trial 2: +charges=4 \(\$196\.00\) +outcomes: 4 charged$`, out)
 		require.Regexp(t, `(?m)^    trial 2: +charges=1 \(\$49\.00\) +outcomes: 1 charged, 3 replayed$`, out)
-		require.Equal(t, 2, strings.Count(out, "    as expected\n"))
+		require.Equal(t, 3, strings.Count(out, "    as expected\n"), "of each variant")
 		require.Contains(t, out, "Holds when: ")
 		require.Contains(t, out, "Differs from article A: ")
 	})
@@ -85,7 +88,7 @@ func TestLab(t *testing.T) {
 
 	t.Run("JudgesEveryClaimOfBothArticles", func(t *testing.T) {
 		t.Parallel()
-		status, out, says := lab(t, dbtest.NewEmptyURL(t), "--all", "--trials=1", "--workers=4")
+		status, out, says := lab(t, dbtest.NewEmptyURL(t), "--all", "--trials=1")
 		require.Equal(t, 0, status, says+out)
 		for _, e := range racelab.All() {
 			require.Contains(t, out, "("+e.Name+")")
@@ -96,6 +99,8 @@ func TestLab(t *testing.T) {
 		require.NotContains(t, out, "NOT AS EXPECTED")
 		require.Contains(t, out, " 0 not as expected. Claims: ")
 		require.Contains(t, out, " 0 fail, ")
+		require.Contains(t, out, "A1. HOLDS (check-then-insert)\n")
+		require.Contains(t, out, ". DIFFERS (two-keys-one-order)\n")
 		require.Contains(t, out, " 0 not run.\n")
 	})
 
@@ -147,6 +152,67 @@ func TestLab(t *testing.T) {
 		require.Contains(t, says, "start that database, or set another")
 		require.NotContains(t, says, "secret")
 	})
+}
+
+// ranByHand is a lab whose experiments fail as a test says, and else show what
+// is expected with so many workers.
+type ranByHand struct{ fails map[string]error }
+
+func (l ranByHand) Run(_ context.Context, name string, s racelab.Settings, _ func(racelab.Progress)) (*racelab.Result, error) {
+	if err := l.fails[name]; err != nil {
+		return nil, err
+	}
+	e, err := racelab.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	result := &racelab.Result{Experiment: name, Settings: s, Server: "17.6", OK: true}
+	result.Settings.Workers = cmp.Or(s.Workers, e.Workers.Default)
+	for _, v := range e.Variants {
+		shown := racelab.VariantResult{Variant: v.Name, Trials: []racelab.Trial{{Number: 1}}}
+		for _, x := range v.Expected(result.Settings.Workers) {
+			shown.Checks = append(shown.Checks, racelab.Check{Expected: x, Got: x.Want, OK: true})
+		}
+		result.Variants = append(result.Variants, shown)
+	}
+	return result, nil
+}
+
+// TestLabGoesOnPastAnExperimentThatFails: the report says which it is, and
+// judges the others.
+func TestLabGoesOnPastAnExperimentThatFails(t *testing.T) {
+	t.Parallel()
+	slow := ranByHand{fails: map[string]error{"isolation-levels": fmt.Errorf("running isolation-levels: %w", racelab.ErrDeadline)}}
+	var out bytes.Buffer
+	err := (&labCommand{All: true}).runAll(t.Context(), slow, streams{out: &out})
+	require.ErrorIs(t, err, errNotRun)
+	require.Contains(t, out.String(), "NOT RUN: running isolation-levels: the run took too long")
+	require.Contains(t, out.String(), "A1. HOLDS (check-then-insert)\n")
+	require.Contains(t, out.String(), ". NOT RUN (isolation-levels)\n")
+	require.Contains(t, out.String(), "Without a result: isolation-levels.\n")
+
+	out.Reset()
+	require.ErrorIs(t, (&labCommand{All: true, JSON: true}).runAll(t.Context(), slow, streams{out: &out}), errNotRun)
+	var all report
+	require.NoError(t, json.Unmarshal(out.Bytes(), &all))
+	require.Equal(t, []missed{{"isolation-levels", "running isolation-levels: the run took too long"}}, all.Missed)
+	require.Len(t, all.Claims, len(racelab.Claims()))
+	require.False(t, all.OK)
+
+	out.Reset()
+	forbidden := ranByHand{fails: map[string]error{racelab.All()[1].Name: racelab.ErrNotPermitted}}
+	require.ErrorIs(t, (&labCommand{All: true}).runAll(t.Context(), forbidden, streams{out: &out}), racelab.ErrNotPermitted)
+	require.NotContains(t, out.String(), "Article", "the next would end alike")
+}
+
+// TestLabJudgesNoClaimByOtherSettings: the articles speak of eight workers.
+func TestLabJudgesNoClaimByOtherSettings(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	require.NoError(t, (&labCommand{All: true, Workers: 4}).runAll(t.Context(), ranByHand{}, streams{out: &out}))
+	require.Contains(t, out.String(), "A1. NOT RUN (check-then-insert)\n")
+	require.Contains(t, out.String(), ". HOLDS (completer)\n", "which has its own")
+	require.Contains(t, strings.Join(strings.Fields(out.String()), " "), "With others a claim is not judged.")
 }
 
 // TestLabFailsWhereAFigureIsNotAsExpected: what is printed says which, and the
