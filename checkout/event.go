@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"payonce/idempotency"
@@ -24,22 +24,14 @@ type Event struct {
 	// because it has another API version's shape.
 	Hint bool
 	Live bool
-	// CreatedAt is the provider's clock, in whole seconds: good for telling old
-	// from new, not for order.
+	// CreatedAt is the provider's clock, in whole seconds: for people to read,
+	// not for order.
 	CreatedAt time.Time
-	// Intent is the object of a payment_intent event.
+	// Intent is the object of a payment_intent event; nil in a hint.
 	Intent *Intent
-	// IntentID and Charge name what a charge, refund or dispute event is about.
-	IntentID, Charge string
-	// Dispute is the object of a dispute event.
-	Dispute *Dispute
-}
-
-// Dispute is a charge that the buyer's bank questions.
-type Dispute struct {
-	ID, Charge     string
-	Status, Reason string
-	Money          Money
+	// IntentID, Charge and DisputeID name what the event is about, as far as it
+	// says.
+	IntentID, Charge, DisputeID string
 }
 
 // EventResult is what became of a delivery.
@@ -56,8 +48,10 @@ const (
 	EventNotYet    EventResult = "not_yet"   // ours, but not known yet, or the provider could not be asked
 )
 
-// eventPatience is how long an event about something of ours that is not known
-// yet is sent back to be delivered again. After that it is parked.
+// eventPatience is how long after its first delivery an event about something of
+// ours that is not known yet is sent back to be delivered again. After that it is
+// parked. The event's own age says nothing: after an outage each one is old when
+// it comes first, and it may well come before the one that explains it.
 const eventPatience = time.Hour
 
 // errDuplicate ends the transaction of an event that is in the ledger already.
@@ -84,8 +78,8 @@ func (s *Service) HandleEvent(ctx context.Context, e Event) (EventResult, error)
 		return EventRunning, err
 	case errors.Is(err, errMismatch):
 		return s.park(ctx, e, "the amount, currency, mode, order or charge is not the payment's")
-	case errors.Is(err, ErrNotFound) && time.Since(e.CreatedAt) > eventPatience:
-		return s.park(ctx, e, "it is about something of ours that is not known")
+	case errors.Is(err, ErrNotFound):
+		return s.postpone(ctx, e, err)
 	case err != nil:
 		return EventNotYet, err
 	}
@@ -112,47 +106,79 @@ func (s *Service) intentEvent(ctx context.Context, e Event) (EventResult, error)
 	default:
 		return EventIgnored, nil
 	}
-	if e.Intent == nil || e.Intent.Order == "" || e.Intent.Account == "" {
-		return EventIgnored, nil // not made by this shop
-	}
-	if !ourID.MatchString(e.Intent.Order) || !ourAccount(e.Intent.Account) {
-		return EventIgnored, nil
-	}
-	account, order := e.Intent.Account, e.Intent.Order
-	also := func(tx *idempotency.Tx) { queueEvent(tx, e, account, "applied", "") }
-	if e.Type != "payment_intent.succeeded" {
-		_, err := s.askAndSettle(ctx, account, order, also)
-		return EventApplied, err
-	}
-	intent := *e.Intent
-	if e.Hint {
+	var intent Intent
+	switch {
+	case e.Hint:
 		var err error
-		if intent, err = s.provider.Intent(ctx, intent.ID); err != nil {
-			return "", fmt.Errorf("asking about an event's intent: %w", err)
-		}
-	}
-	for range hintTries {
-		v, err := s.look(ctx, account, order)
-		if err != nil {
+		if intent, err = s.askIntent(ctx, e.IntentID); err != nil {
 			return "", err
 		}
+	case e.Intent != nil:
+		intent = *e.Intent
+	}
+	if !ours(intent) {
+		return EventIgnored, nil
+	}
+	also := func(tx *idempotency.Tx) { queueEvent(tx, e, intent.Account, "applied", "") }
+	if intent.Status != IntentSucceeded || !e.Hint && e.Type != "payment_intent.succeeded" {
+		_, err := s.askAndSettle(ctx, intent.Account, intent.Order, also)
+		return EventApplied, err
+	}
+	return EventApplied, s.settleSuccess(ctx, intent, also)
+}
+
+// ours is true for an intent that carries the name of an order, as each of this
+// shop's does.
+func ours(in Intent) bool {
+	return ourID.MatchString(in.Order) && len(in.Account) <= 255 && printable(in.Account)
+}
+
+// askIntent asks about an intent that an event names. What the provider does not
+// have is not ours: the empty intent.
+func (s *Service) askIntent(ctx context.Context, id string) (Intent, error) {
+	if !providerID.MatchString(id) {
+		return Intent{}, nil
+	}
+	intent, err := s.provider.Intent(ctx, id)
+	switch {
+	case err == nil:
+		return intent, nil
+	case notThere(err):
+		return Intent{}, nil
+	}
+	return Intent{}, fmt.Errorf("asking about an event's intent: %w", err)
+}
+
+// notThere is true if the provider has no object of the id, or the id cannot
+// even be one, which is refused before it is sent.
+func notThere(err error) bool {
+	fault := judged(err)
+	return fault.Fault == FaultRefused && (fault.HTTPStatus == http.StatusNotFound || fault.HTTPStatus == 0)
+}
+
+// settleSuccess settles an intent that took money, which is final, on the
+// payment that it belongs to. It returns ErrNotFound if its order or an attempt
+// to pay it is not known yet.
+func (s *Service) settleSuccess(ctx context.Context, intent Intent, also func(tx *idempotency.Tx)) error {
+	for range hintTries {
+		v, err := s.look(ctx, intent.Account, intent.Order)
+		if err != nil {
+			return err
+		}
 		if v.payment.ID == "" {
-			return "", ErrNotFound // no attempt of ours yet: deliver it again
+			return ErrNotFound // no attempt of ours yet: deliver it again
 		}
 		result, err := s.settleHint(ctx, v, intent, also)
 		if errors.Is(err, errStale) {
 			continue
 		}
 		if err == nil && result.alarm {
-			s.log.Error("an event was settled with an alarm", slog.String("event", e.ID))
+			s.log.Error("an event was settled with an alarm", slog.String("order", intent.Order), slog.String("intent", intent.ID))
 		}
-		return EventApplied, err
+		return err
 	}
-	return "", errStale
+	return errStale
 }
-
-// ourAccount is true for a text that can be an account's id.
-func ourAccount(account string) bool { return len(account) <= 255 && printable(account) }
 
 func printable(s string) bool {
 	for i := 0; i < len(s); i++ {
@@ -163,197 +189,37 @@ func printable(s string) bool {
 	return s != ""
 }
 
-// queueEvent claims the event in its transaction. The primary key makes a
-// second delivery of a running event wait, shortly: it must not be answered
-// 200, since the first one may still fail. Of an event that is there the
-// callback says so.
-func queueEvent(tx *idempotency.Tx, e Event, account, status, detail string) {
-	tx.Queue(`SET LOCAL lock_timeout = '500ms'`)
-	tx.Queue(`
-		INSERT INTO events (id, type, account, status, detail) VALUES ($1, $2, nullif($3, ''), $4, nullif($5, ''))
-		    ON CONFLICT DO NOTHING`, e.ID, short(e.Type), account, status, short(detail)).
-		Exec(func(tag pgconn.CommandTag) error {
-			if tag.RowsAffected() == 0 {
-				return errDuplicate
-			}
-			return nil
-		})
-	tx.Queue(`SET LOCAL lock_timeout = '5s'`)
-}
-
-// short bounds a text that somebody else wrote.
-func short(s string) string {
-	if len(s) > 200 {
-		s = s[:200]
-	}
-	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "")
-}
-
-// park writes an event that can never work where a person sees it.
-func (s *Service) park(ctx context.Context, e Event, why string) (EventResult, error) {
-	s.log.Error("an event was parked", slog.String("event", e.ID), slog.String("type", short(e.Type)), slog.String("why", why))
-	err := s.ledger.Transact(ctx, func(_ context.Context, tx *idempotency.Tx) error {
-		queueEvent(tx, e, "", "parked", why)
-		return nil
-	})
-	if errors.Is(err, errDuplicate) {
-		return EventDuplicate, nil
-	}
-	if err != nil {
-		return EventNotYet, err
-	}
-	return EventParked, nil
-}
-
-// charged finds the payment of a charge: by its id, or by asking for the
-// metadata of its intent. It returns ErrNotFound for a charge of ours that is
-// not recorded yet, and an empty payment for one that is not ours.
-func (s *Service) charged(ctx context.Context, charge, intent string) (v view, err error) {
-	err = found(v.payment.scan(s.pool.QueryRow(ctx,
-		`SELECT`+paymentColumns+`FROM payments WHERE charge = $1 AND status = 'succeeded'`, charge)))
-	if err == nil {
-		err = found(v.order.scan(s.pool.QueryRow(ctx,
-			`SELECT`+orderColumns+`FROM orders WHERE account = $1 AND id = $2`, v.payment.Account, v.payment.Order)))
+// charged finds the payment of a charge, by its id. An event about a charge may
+// come before the one that tells of its success: then its intent is asked, and
+// settled. It returns ErrNotFound for a charge of ours that is not recorded yet,
+// and an empty payment for one that is not ours; this shop charges through
+// intents alone.
+func (s *Service) charged(ctx context.Context, charge, intent string) (view, error) {
+	v, err := s.paidBy(ctx, charge)
+	if !errors.Is(err, ErrNotFound) {
 		return v, err
 	}
-	if !errors.Is(err, ErrNotFound) || !providerID.MatchString(intent) {
+	in, err := s.askIntent(ctx, intent)
+	if err != nil || !ours(in) {
 		return view{}, err
 	}
-	in, askErr := s.provider.Intent(ctx, intent)
-	switch {
-	case askErr != nil && judged(askErr).HTTPStatus == 404:
-		return view{}, nil
-	case askErr != nil:
-		return view{}, fmt.Errorf("asking about a charge: %w", askErr)
-	case in.Order == "" || in.Account == "":
-		return view{}, nil
+	if in.Status != IntentSucceeded {
+		return view{}, ErrNotFound
 	}
-	return view{}, ErrNotFound
+	if err := s.settleSuccess(ctx, in, nil); err != nil {
+		return view{}, err
+	}
+	return s.paidBy(ctx, charge)
 }
 
-// disputeEvent writes the dispute beside the payment, which stays succeeded.
-func (s *Service) disputeEvent(ctx context.Context, e Event) (EventResult, error) {
-	d := e.Dispute
-	if d == nil || !providerID.MatchString(d.ID) || !providerID.MatchString(d.Charge) {
-		return EventIgnored, nil
+// paidBy reads the payment that a charge paid, and its order. It returns
+// ErrNotFound if there is none.
+func (s *Service) paidBy(ctx context.Context, charge string) (v view, err error) {
+	if err := found(v.payment.scan(s.pool.QueryRow(ctx,
+		`SELECT`+paymentColumns+`FROM payments WHERE charge = $1 AND status = 'succeeded'`, charge))); err != nil {
+		return view{}, err
 	}
-	v, err := s.charged(ctx, d.Charge, e.IntentID)
-	if err != nil || v.payment.ID == "" {
-		return EventIgnored, err
-	}
-	return EventApplied, s.ledger.Transact(ctx, func(ctx context.Context, tx *idempotency.Tx) error {
-		queueEvent(tx, e, v.payment.Account, "applied", "")
-		if err := tx.Flush(ctx); err != nil {
-			return err
-		}
-		tx.Queue(`
-			INSERT INTO disputes (id, account, payment_id, charge, status, reason, amount, currency)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-			    ON CONFLICT (account, id) DO UPDATE SET status = excluded.status, updated_at = clock_timestamp()
-			 WHERE disputes.status NOT IN ('won', 'lost', 'warning_closed')`,
-			d.ID, v.payment.Account, v.payment.ID, d.Charge, short(d.Status), short(d.Reason), d.Money.Amount, d.Money.Currency)
-		return nil
-	})
-}
-
-// refundEvent reads the charge's refunds and applies them one by one.
-func (s *Service) refundEvent(ctx context.Context, e Event) (EventResult, error) {
-	if !providerID.MatchString(e.Charge) {
-		return EventIgnored, nil
-	}
-	v, err := s.charged(ctx, e.Charge, e.IntentID)
-	if err != nil || v.payment.ID == "" {
-		return EventIgnored, err
-	}
-	return EventApplied, s.applyRefunds(ctx, v, func(tx *idempotency.Tx) { queueEvent(tx, e, v.payment.Account, "applied", "") })
-}
-
-// applyRefunds lists what Stripe gave back of a payment and writes each refund
-// by its id: never as a difference of totals, which would count one of ours that
-// is pending twice.
-func (s *Service) applyRefunds(ctx context.Context, v view, also func(tx *idempotency.Tx)) error {
-	list, err := s.provider.Refunds(ctx, v.payment.Charge)
-	if err != nil {
-		return fmt.Errorf("%w: listing the refunds of a charge: %w", ErrOutcomeUnknown, err)
-	}
-	keys, err := s.refundKeys(ctx, v.payment, list)
-	if err != nil {
-		return err
-	}
-	return s.ledger.Transact(ctx, func(ctx context.Context, tx *idempotency.Tx) error {
-		if also != nil {
-			also(tx)
-			if err := tx.Flush(ctx); err != nil {
-				return err
-			}
-		}
-		g := &giving{window: s.RefundWindow}
-		for _, key := range keys {
-			idempotency.LockKey(tx, v.payment.Account, idempotency.Key(key))
-		}
-		queueLockRefunded(tx, v.payment.Account, v.payment.ID, g)
-		if err := tx.Flush(ctx); err != nil {
-			return err
-		}
-		for _, said := range list {
-			if said.Charge != v.payment.Charge || said.Money.Currency != v.payment.Price.Currency || !providerID.MatchString(said.ID) {
-				continue
-			}
-			if err := s.applyRefund(ctx, tx, g, said); err != nil {
-				return err
-			}
-		}
-		queueRefunded(tx, g)
-		return nil
-	})
-}
-
-// refundKeys lists the keys under which these refunds were asked for, in their
-// order, since keys are locked before the order.
-func (s *Service) refundKeys(ctx context.Context, p paymentRow, list []ProviderRefund) ([]string, error) {
-	ids := make([]string, 0, len(list))
-	for _, said := range list {
-		ids = append(ids, said.Refund)
-	}
-	rows, _ := s.pool.Query(ctx, `
-		SELECT key FROM refunds WHERE account = $1 AND payment_id = $2 AND id = ANY ($3) AND key IS NOT NULL ORDER BY key`,
-		p.Account, p.ID, ids)
-	keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("reading the keys of refunds: %w", err)
-	}
-	return keys, nil
-}
-
-// applyRefund writes one refund: ours is settled, and its key completed; one
-// that was made elsewhere gets a row.
-func (s *Service) applyRefund(ctx context.Context, tx *idempotency.Tx, g *giving, said ProviderRefund) error {
-	account := g.payment.Account
-	err := found(g.refund.scan(tx.QueryRow(ctx, `
-		SELECT`+refundColumns+`FROM refunds
-		 WHERE account = $1 AND payment_id = $2 AND (refund = $3 OR id = $4)
-		 ORDER BY refund = $3 DESC NULLS LAST LIMIT 1 FOR UPDATE`, account, g.payment.ID, said.ID, said.Refund)))
-	status := refundStatus(said.Status)
-	if errors.Is(err, ErrNotFound) {
-		tx.Queue(`
-			INSERT INTO refunds (account, id, payment_id, order_id, origin, status, amount, currency, refund, ask_at)
-			VALUES ($1, $2, $3, $4, 'elsewhere', $5, $6, $7, $8, clock_timestamp() + $9::interval)
-			    ON CONFLICT DO NOTHING`,
-			account, newID("ref_"), g.payment.ID, g.order.ID, string(status), said.Money.Amount, said.Money.Currency, said.ID, refundSchedule[0])
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if g.refund.Status == status && g.refund.ProviderID == said.ID {
-		return nil
-	}
-	tx.Queue(`
-		UPDATE refunds SET status = $3, refund = $4, updated_at = clock_timestamp()
-		 WHERE account = $1 AND id = $2 AND (status <> 'failed' OR $3 = 'failed')`, account, g.refund.ID, string(status), said.ID)
-	g.refund.Status, g.refund.ProviderID = status, said.ID
-	if g.refund.Key != "" {
-		s.ledger.Settle(tx, account, idempotency.Key(g.refund.Key), refundAnswer(g))
-	}
-	return nil
+	err = found(v.order.scan(s.pool.QueryRow(ctx,
+		`SELECT`+orderColumns+`FROM orders WHERE account = $1 AND id = $2`, v.payment.Account, v.payment.Order)))
+	return v, err
 }

@@ -30,10 +30,13 @@ type Provider interface {
 	CreateRefund(ctx context.Context, p RefundParams) (ProviderRefund, error)
 	// Refunds lists what was given back of a charge, newest first.
 	Refunds(ctx context.Context, charge string) ([]ProviderRefund, error)
+	// Dispute asks how a dispute stands.
+	Dispute(ctx context.Context, id string) (Dispute, error)
 }
 
 // IntentParams are the parameters of a PaymentIntent. They belong to the order
-// and are the same on every attempt (protocol rule R14).
+// and are the same on every attempt: a provider refuses a downstream key that comes
+// with other parameters than before.
 type IntentParams struct {
 	DownstreamKey string
 	Money         Money

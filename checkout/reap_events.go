@@ -15,7 +15,7 @@ const MinEventRetention = 31 * 24 * time.Hour
 func (s *Service) ReapEventsOnce(ctx context.Context, retention time.Duration) (int, error) {
 	tag, err := s.pool.Exec(ctx, `
 		DELETE FROM events WHERE id IN (
-			SELECT id FROM events WHERE received_at < clock_timestamp() - $1::interval AND status <> 'parked'
+			SELECT id FROM events WHERE received_at < clock_timestamp() - $1::interval AND status NOT IN ('waiting', 'parked')
 			 ORDER BY received_at LIMIT 500 FOR UPDATE SKIP LOCKED)`, retention)
 	if err != nil {
 		return 0, fmt.Errorf("reaping events: %w", err)

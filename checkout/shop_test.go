@@ -66,8 +66,15 @@ func open(t *testing.T, settings ...setting) *shop {
 
 func openOn(t *testing.T, pool *pgxpool.Pool, settings ...setting) *shop {
 	t.Helper()
+	return openLater(t, pool, 50*time.Millisecond, settings...)
+}
+
+// openLater opens a shop whose local Stripe takes its time for what it does by
+// itself, such as settling a payment.
+func openLater(t *testing.T, pool *pgxpool.Pool, later time.Duration, settings ...setting) *shop {
+	t.Helper()
 	stripe, err := stripesim.New(stripesim.Config{
-		SlowCall: 200 * time.Millisecond, DeliverAfter: time.Millisecond, Later: 50 * time.Millisecond,
+		SlowCall: 200 * time.Millisecond, DeliverAfter: time.Millisecond, Later: later,
 		Backoff: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond, time.Second},
 	})
 	require.NoError(t, err)

@@ -9,12 +9,14 @@ var (
 	intentPattern   = regexp.MustCompile(`^pi_[A-Za-z0-9_]{1,250}$`)
 	chargePattern   = regexp.MustCompile(`^(ch|py)_[A-Za-z0-9_]{1,250}$`)
 	refundPattern   = regexp.MustCompile(`^(re|pyr)_[A-Za-z0-9_]{1,250}$`)
+	disputePattern  = regexp.MustCompile(`^(du|dp)_[A-Za-z0-9_]{1,250}$`)
 	endpointPattern = regexp.MustCompile(`^we_[A-Za-z0-9_]{1,250}$`)
 )
 
 func intentID(s string) bool   { return intentPattern.MatchString(s) }
 func chargeID(s string) bool   { return chargePattern.MatchString(s) }
 func refundID(s string) bool   { return refundPattern.MatchString(s) }
+func disputeID(s string) bool  { return disputePattern.MatchString(s) }
 func endpointID(s string) bool { return endpointPattern.MatchString(s) }
 
 // printable gives s if it is ASCII without control characters and no longer

@@ -34,6 +34,7 @@ func TestEachCallSendsItsFrozenParameters(t *testing.T) {
 			"metadata[refund]": {"ref_1"}, "metadata[payment]": {"pay_1"}, "metadata[order]": {"ord_1"},
 		}},
 		"Refunds": {"GET", "/v1/refunds", "", url.Values{"charge": {"ch_1"}, "limit": {"100"}}},
+		"Dispute": {"GET", "/v1/disputes/du_1", "", url.Values{}},
 	}
 	require.Len(t, tests, len(calls))
 	for name, want := range tests {

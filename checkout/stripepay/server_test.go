@@ -173,6 +173,10 @@ var calls = map[string]func(context.Context, checkout.Provider) error{
 		_, err := p.Refunds(ctx, "ch_1")
 		return err
 	},
+	"Dispute": func(ctx context.Context, p checkout.Provider) error {
+		_, err := p.Dispute(ctx, "du_1")
+		return err
+	},
 }
 
 // faulted gives the verdict within err, and holds that nobody who prints the

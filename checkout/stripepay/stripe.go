@@ -51,9 +51,9 @@ func New(c Config) (*Stripe, error) {
 	backends := stripe.NewBackendsWithConfig(&stripe.BackendConfig{
 		URL:        stripe.String(c.Base),
 		HTTPClient: newHTTPClient(c.Wrap),
-		// The checkout counts its sends: whether a refusal leaves an attempt
-		// clean (protocol rule R6) depends on every one of them. It also stops
-		// by its context, and the SDK's pause between tries does not.
+		// The checkout counts its sends: a refusal ends an attempt only if
+		// nothing was sent before it whose outcome is unknown. It also stops by
+		// its context, and the SDK's pause between tries does not.
 		MaxNetworkRetries: stripe.Int64(0),
 		EnableTelemetry:   stripe.Bool(false),
 		// The SDK logs undecodable bodies, client secrets included.

@@ -3,7 +3,6 @@ package stripepay
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -40,23 +39,36 @@ func CheckWebhookSecret(secret string) error {
 }
 
 // Verify checks a delivery's signature over its raw body against each active
-// secret, and reads the event. While a secret is rolled, two are active.
+// secret, and reads the event. While a secret is rolled, two are active. It
+// returns ErrSignature, ErrStale or ErrEvent.
 //
 // An event of another API version than the SDK's is marked as a hint: its
-// object may have another shape, so nothing but its ids is used.
+// object may have another shape, so nothing but its ids is read, and whatever
+// that shape is, it is no reason to refuse the event.
 func Verify(body []byte, header string, secrets []string, now time.Time) (checkout.Event, error) {
 	if err := signed(body, header, secrets, now); err != nil {
 		return checkout.Event{}, err
 	}
-	var event stripe.Event
+	// Not the SDK's own type: that is the shape of one API version.
+	var event struct {
+		ID         string `json:"id"`
+		Object     string `json:"object"`
+		Type       string `json:"type"`
+		APIVersion string `json:"api_version"`
+		Created    int64  `json:"created"`
+		Livemode   bool   `json:"livemode"`
+		Data       *struct {
+			Object json.RawMessage `json:"object"`
+		} `json:"data"`
+	}
 	if err := json.Unmarshal(body, &event); err != nil || event.Object != "event" || event.Data == nil || printable(event.ID) == "" {
 		return checkout.Event{}, ErrEvent
 	}
 	e := checkout.Event{
-		ID: event.ID, Type: printable(string(event.Type)), Live: event.Livemode,
+		ID: event.ID, Type: printable(event.Type), Live: event.Livemode,
 		CreatedAt: time.Unix(event.Created, 0), Hint: event.APIVersion != stripe.APIVersion,
 	}
-	return e, read(&e, event.Data.Raw)
+	return e, read(&e, event.Data.Object)
 }
 
 // signed is nil if one of the secrets signed the body, about now.
@@ -79,55 +91,51 @@ func signed(body []byte, header string, secrets []string, now time.Time) error {
 	return ErrSignature
 }
 
-// signedAt reads the time of the signature, which is part of what is signed.
-func signedAt(header string) (time.Time, error) {
+// signedAt reads the time of the signature, which is part of what is signed. A
+// header with two times is refused: it is not Stripe's, and whoever checks the
+// age of the one and the signature of the other lets a captured delivery be
+// replayed at any age.
+func signedAt(header string) (at time.Time, err error) {
+	times := 0
 	for _, part := range strings.Split(header, ",") {
-		if text, ok := strings.CutPrefix(part, "t="); ok {
-			seconds, err := strconv.ParseInt(text, 10, 64)
-			if err != nil {
-				return time.Time{}, ErrSignature
-			}
-			return time.Unix(seconds, 0), nil
+		text, ok := strings.CutPrefix(part, "t=")
+		if !ok {
+			continue
 		}
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return time.Time{}, ErrSignature
+		}
+		at, times = time.Unix(seconds, 0), times+1
 	}
-	return time.Time{}, ErrSignature
+	if times != 1 {
+		return time.Time{}, ErrSignature
+	}
+	return at, nil
 }
 
-// read fills in the object of the event, as far as the checkout knows it.
+// read fills in what the event is about, as far as the checkout knows it. Of
+// most objects that is their ids: what they say may be old, and is asked for.
+// Only a PaymentIntent of the SDK's version is read whole, since it may tell of
+// a success.
 func read(e *checkout.Event, raw json.RawMessage) error {
-	var kind struct {
-		Object string `json:"object"`
-	}
-	if err := json.Unmarshal(raw, &kind); err != nil {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &object); err != nil && !e.Hint {
 		return ErrEvent
 	}
-	var err error
-	switch kind.Object {
+	switch text(object["object"]) {
 	case "payment_intent":
-		err = readIntent(e, raw)
+		e.IntentID = text(object["id"])
+		if e.Hint {
+			return nil
+		}
+		return readIntent(e, raw)
 	case "charge":
-		var charge stripe.Charge
-		if err = json.Unmarshal(raw, &charge); err == nil {
-			e.Charge = printable(charge.ID)
-			if charge.PaymentIntent != nil {
-				e.IntentID = printable(charge.PaymentIntent.ID)
-			}
-		}
+		e.Charge, e.IntentID = text(object["id"]), idOf(object["payment_intent"])
 	case "refund":
-		var refund stripe.Refund
-		if err = json.Unmarshal(raw, &refund); err == nil {
-			if refund.Charge != nil {
-				e.Charge = printable(refund.Charge.ID)
-			}
-			if refund.PaymentIntent != nil {
-				e.IntentID = printable(refund.PaymentIntent.ID)
-			}
-		}
+		e.Charge, e.IntentID = idOf(object["charge"]), idOf(object["payment_intent"])
 	case "dispute":
-		err = readDispute(e, raw)
-	}
-	if err != nil {
-		return fmt.Errorf("%w: its %s", ErrEvent, kind.Object)
+		e.DisputeID = text(object["id"])
 	}
 	return nil
 }
@@ -135,30 +143,33 @@ func read(e *checkout.Event, raw json.RawMessage) error {
 func readIntent(e *checkout.Event, raw json.RawMessage) error {
 	var pi stripe.PaymentIntent
 	if err := json.Unmarshal(raw, &pi); err != nil {
-		return err
+		return ErrEvent
 	}
 	said, err := intent(&pi, "")
 	if err != nil {
-		return err
+		return ErrEvent
 	}
-	e.Intent, e.IntentID = &said, said.ID
+	e.Intent = &said
 	return nil
 }
 
-func readDispute(e *checkout.Event, raw json.RawMessage) error {
-	var d stripe.Dispute
-	if err := json.Unmarshal(raw, &d); err != nil {
-		return err
+// text gives the JSON string, or nothing if it is none.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
 	}
-	if d.Charge != nil {
-		e.Charge = printable(d.Charge.ID)
+	return printable(s)
+}
+
+// idOf gives the id of an object that stands there whole, or as its id.
+func idOf(raw json.RawMessage) string {
+	if id := text(raw); id != "" {
+		return id
 	}
-	if d.PaymentIntent != nil {
-		e.IntentID = printable(d.PaymentIntent.ID)
+	var object map[string]json.RawMessage
+	if json.Unmarshal(raw, &object) != nil {
+		return ""
 	}
-	e.Dispute = &checkout.Dispute{
-		ID: printable(d.ID), Charge: e.Charge, Status: printable(string(d.Status)), Reason: printable(string(d.Reason)),
-		Money: checkout.Money{Amount: d.Amount, Currency: printable(string(d.Currency))},
-	}
-	return nil
+	return text(object["id"])
 }

@@ -59,21 +59,25 @@ func (c *operatorFlags) check() error {
 // stuckCommand lists what waits for a person.
 type stuckCommand struct {
 	operatorFlags
-	Ask string `placeholder:"ID" help:"Give this payment, refund or order back to the completer, from the start of its schedule; a parked event leaves the list."`
+	Ask     string `placeholder:"ID" xor:"what" help:"Give this payment, refund or order back to the completer, from the start of its schedule; or apply this event again, by asking Stripe."`
+	Dismiss string `placeholder:"ID" xor:"what" help:"Take this event or failed refund off the list: you have dealt with it by other means."`
 }
 
-// Run lists what waits for a person, or gives one back to the completer.
+// Run lists what waits for a person, or does something about one.
 func (c *stuckCommand) Run(ctx context.Context, to streams) error {
 	service, done, err := c.operator(ctx, newLog(to.err))
 	if err != nil {
 		return err
 	}
 	defer done()
-	if c.Ask != "" {
-		if err := service.AskAgain(ctx, c.Ask); err != nil {
-			return fmt.Errorf("%s: %w", c.Ask, err)
+	switch {
+	case c.Ask != "":
+		return c.ask(ctx, to, service)
+	case c.Dismiss != "":
+		if err := service.Dismiss(ctx, c.Dismiss); err != nil {
+			return fmt.Errorf("%s: %w", c.Dismiss, err)
 		}
-		fmt.Fprintf(to.out, "%s is given back to the completer.\n", c.Ask)
+		fmt.Fprintf(to.out, "%s is dismissed.\n", c.Dismiss)
 		return nil
 	}
 	list, err := service.Stuck(ctx)
@@ -90,6 +94,24 @@ func (c *stuckCommand) Run(ctx context.Context, to streams) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Kind, s.ID, s.Order, s.Since.UTC().Format(time.RFC3339), s.Why)
 	}
 	return table.Flush()
+}
+
+// ask asks about one, and says what became of it.
+func (c *stuckCommand) ask(ctx context.Context, to streams, service *checkout.Service) error {
+	result, err := service.AskAgain(ctx, c.Ask)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", c.Ask, err)
+	case result == checkout.EventParked:
+		return fmt.Errorf("%s still cannot be applied, and stays on the list: shop stuck says why, and --dismiss takes it off", c.Ask)
+	case result == checkout.EventIgnored:
+		fmt.Fprintf(to.out, "%s is about nothing of this shop's, and left the list.\n", c.Ask)
+	case result != "":
+		fmt.Fprintf(to.out, "%s is applied.\n", c.Ask)
+	default:
+		fmt.Fprintf(to.out, "%s is given back to the completer.\n", c.Ask)
+	}
+	return nil
 }
 
 // refundCommand gives money back, the whole payment or a part of it.
@@ -122,17 +144,32 @@ func (c *refundCommand) Run(ctx context.Context, to streams) error {
 	answer, err := service.Refund(ctx, checkout.RefundRequest{
 		Account: account, Key: key, Payment: c.Payment, Amount: c.Amount,
 	})
-	switch {
-	case errors.Is(err, checkout.ErrOutcomeUnknown), errors.Is(err, idempotency.ErrInProgress):
-		return fmt.Errorf("the outcome is not known yet: the completer goes on, or run this again with --key %s; never without", key)
-	case errors.Is(err, checkout.ErrProviderBusy):
-		return fmt.Errorf("nothing was given back, since Stripe is busy: run this again with --key %s", key)
-	case err != nil:
-		return err
+	if err != nil {
+		return refundTrouble(err, key)
 	}
 	fmt.Fprintf(to.out, "%d %s\n", answer.Status, answer.Body)
 	if answer.Status >= 400 {
 		return errors.New("nothing was given back")
 	}
 	return nil
+}
+
+// refundTrouble says what to do after a refund without an answer. A refund whose
+// outcome is not known must not be made again under another key, which would be
+// a second one. So whatever is not known to have given nothing back counts as
+// such: a COMMIT in doubt, a claim that came and went, a database that is away
+// while an earlier refund of this key is looked up.
+func refundTrouble(err error, key idempotency.Key) error {
+	var invalid *checkout.InvalidError
+	switch {
+	case errors.As(err, &invalid), errors.Is(err, checkout.ErrNotFound), errors.Is(err, idempotency.ErrKeyReused):
+		return err
+	case errors.Is(err, checkout.ErrProviderBusy):
+		return fmt.Errorf("nothing was given back, since Stripe is busy: run this again with --key %s", key)
+	case errors.Is(err, checkout.ErrProviderRefused):
+		return fmt.Errorf("nothing was given back, since Stripe refused the request; the log says why. Then run this again with --key %s", key)
+	case errors.Is(err, checkout.ErrOutcomeUnknown), errors.Is(err, idempotency.ErrInProgress):
+		return fmt.Errorf("the outcome is not known yet: the completer goes on, or run this again with --key %s; never without", key)
+	}
+	return fmt.Errorf("the outcome is not known: run this again with --key %s; never without: %w", key, err)
 }

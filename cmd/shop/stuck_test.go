@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -10,6 +12,7 @@ import (
 
 	"payonce/checkout"
 	"payonce/checkout/stripesim"
+	"payonce/idempotency"
 )
 
 func TestStuck(t *testing.T) {
@@ -47,10 +50,55 @@ func TestStuck(t *testing.T) {
 		require.Equal(t, 1, done.Keys)
 		require.Equal(t, checkout.OrderPaid, s.now(o.ID).Status)
 
-		status, _, _ = s.command("stuck", "--ask", "evt_1")
+		status, out, _ = s.command("stuck", "--ask", "evt_1")
 		require.Equal(t, 0, status)
+		require.Contains(t, out, "about nothing of this shop's")
 		_, out, _ = s.command("stuck")
 		require.Equal(t, "Nothing waits for a person.\n", out)
+	})
+
+	t.Run("AppliesAParkedEventAgainOrDismissesIt", func(t *testing.T) {
+		t.Parallel()
+		s := openShop(t)
+		o, err := s.order("pm_sim_reply_lost")
+		require.ErrorIs(t, err, checkout.ErrOutcomeUnknown)
+		s.exec(`INSERT INTO events (id, type, status, intent) SELECT x.id, 'payment_intent.succeeded', 'parked', o.intent
+			FROM orders o, (VALUES ('evt_1'), ('evt_2'), ('evt_3')) AS x (id)`)
+		status, out, _ := s.command("stuck", "--ask", "evt_1")
+		require.Equal(t, 0, status)
+		require.Equal(t, "evt_1 is applied.\n", out)
+		require.Equal(t, checkout.OrderPaid, s.now(o.ID).Status)
+
+		s.exec(`UPDATE payments SET amount = 4800`)
+		status, _, says := s.command("stuck", "--ask", "evt_2")
+		require.Equal(t, 1, status)
+		require.Contains(t, says, "--dismiss")
+		_, out, _ = s.command("stuck")
+		require.Contains(t, out, "evt_2")
+		for _, id := range []string{"evt_2", "evt_3"} {
+			status, out, _ = s.command("stuck", "--dismiss", id)
+			require.Equal(t, 0, status)
+			require.Equal(t, id+" is dismissed.\n", out)
+		}
+		_, out, _ = s.command("stuck")
+		require.Equal(t, "Nothing waits for a person.\n", out)
+	})
+
+	t.Run("SendsAFailedRefundToShopRefund", func(t *testing.T) {
+		t.Parallel()
+		s := openShop(t)
+		o := s.paid()
+		payment := o.Payments[0].ID
+		status, _, _ := s.command("refund", payment, "4900")
+		require.Equal(t, 0, status)
+		s.exec(`UPDATE refunds SET status = 'failed'`) // days later, at Stripe
+		s.exec(`UPDATE payments SET refunded = 0`)
+		_, out, _ := s.command("stuck")
+		require.Contains(t, out, "shop refund "+payment+" 4900")
+		status, out, says := s.command("stuck", "--ask", s.now(o.ID).Refunds[0].ID)
+		require.Equal(t, 1, status)
+		require.Empty(t, out)
+		require.Contains(t, says, "changes nothing")
 	})
 
 	t.Run("RefusesWhatDoesNotWait", func(t *testing.T) {
@@ -58,10 +106,12 @@ func TestStuck(t *testing.T) {
 		s := openShop(t)
 		payment := s.paid().Payments[0].ID
 		for _, id := range []string{payment, "pay_never", "'; DROP TABLE events; --", "\x00", "\xff", strings.Repeat("x", 10000)} {
-			status, out, says := s.command("stuck", "--ask="+id)
-			require.Equal(t, 1, status, id)
-			require.Empty(t, out)
-			require.Contains(t, says, "nothing of that id waits for a person")
+			for _, flag := range []string{"--ask=", "--dismiss="} {
+				status, out, says := s.command("stuck", flag+id)
+				require.Equal(t, 1, status, id)
+				require.Empty(t, out)
+				require.Contains(t, says, "nothing of that id waits for a person")
+			}
 		}
 	})
 }
@@ -172,6 +222,34 @@ func TestRefund(t *testing.T) {
 		require.Equal(t, 0, status)
 		require.Equal(t, int64(1900), s.now(o.ID).Payments[0].Refunded)
 	})
+}
+
+// TestARefundWithoutAnAnswerIsRepeatedUnderItsKey: whatever is not known to have
+// given nothing back may have given it, and another key would give it twice.
+func TestARefundWithoutAnAnswerIsRepeatedUnderItsKey(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		err  error
+		says []string
+	}{
+		"the outcome is unknown":     {checkout.ErrOutcomeUnknown, []string{"--key k", "never without"}},
+		"it is in progress":          {&idempotency.InProgressError{}, []string{"--key k", "never without"}},
+		"a COMMIT in doubt":          {fmt.Errorf("recording: %w", idempotency.ErrCommitUnknown), []string{"--key k", "never without"}},
+		"a claim that came and went": {&checkout.ConflictError{Err: idempotency.ErrClaimContended}, []string{"--key k", "never without"}},
+		"no connection":              {idempotency.ErrOverloaded, []string{"--key k", "never without"}},
+		"a database that is away":    {errors.New("reading the key: no route to host"), []string{"--key k", "never without", "no route to host"}},
+		"Stripe is busy":             {checkout.ErrProviderBusy, []string{"nothing was given back", "--key k"}},
+		"Stripe refused":             {checkout.ErrProviderRefused, []string{"nothing was given back", "--key k"}},
+	} {
+		for _, want := range row.says {
+			require.ErrorContains(t, refundTrouble(row.err, "k"), want, name)
+		}
+	}
+	for name, err := range map[string]error{
+		"a bad amount": &checkout.InvalidError{Field: "amount"}, "no such payment": checkout.ErrNotFound, "another's key": idempotency.ErrKeyReused,
+	} {
+		require.NotContains(t, refundTrouble(err, "k").Error(), "--key", name)
+	}
 }
 
 // TestCommandsRefuseABadStripeAndDatabase: an operator's mistake is one line,
