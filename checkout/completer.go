@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -169,7 +170,7 @@ func (s *Service) duePayments(ctx context.Context) ([]task, error) {
 			 WHERE status IN ('requires_action', 'processing') AND ask_at < clock_timestamp()
 			   AND asks < CASE status WHEN 'processing' THEN cardinality($1::float8[]) ELSE cardinality($2::float8[]) END
 			 ORDER BY ask_at LIMIT $3 FOR UPDATE SKIP LOCKED)
-		RETURNING account, order_id`, seconds(processingSchedule), seconds(actionSchedule), completerBatch)
+		RETURNING account, id`, seconds(processingSchedule), seconds(actionSchedule), completerBatch)
 	return collectTasks(rows, s.completeWaiting)
 }
 
@@ -192,12 +193,19 @@ func collectTasks(rows pgx.Rows, do func(ctx context.Context, account, id string
 
 // completeWaiting asks about a payment that waits. If its buyer has been away
 // for too long, its intent is canceled: whatever comes then is final.
-func (s *Service) completeWaiting(ctx context.Context, account, order string) (bool, error) {
-	if _, err := s.askAndSettle(ctx, account, order, nil); err != nil {
+//
+// The order may have moved on while the task waited for its turn: the buyer gave
+// the challenge up and is at the next one, which is not the completer's yet. So
+// it looks whether the payment that is waited for is still the one that was due.
+func (s *Service) completeWaiting(ctx context.Context, account, payment string) (bool, error) {
+	v, err := s.lookAtPayment(ctx, CancelRequest{Account: account, Payment: payment})
+	if err != nil || !v.unsettled() {
 		return false, err
 	}
-	v, err := s.look(ctx, account, order)
-	if err != nil {
+	if _, err := s.askAndSettle(ctx, account, v.order.ID, nil); err != nil {
+		return false, err
+	}
+	if v, err = s.lookAtPayment(ctx, CancelRequest{Account: account, Payment: payment}); err != nil {
 		return false, err
 	}
 	if v.payment.Status == PaymentRequiresAction {
@@ -210,7 +218,9 @@ func (s *Service) completeWaiting(ctx context.Context, account, order string) (b
 }
 
 // dueRefunds takes refunds that are not settled and that no key's owner is at
-// work on.
+// work on. Each gets a turn: the moment of the next question, which no other
+// turn has. A completer that is slow and finds another moment in the row has
+// lost its turn to the next one.
 func (s *Service) dueRefunds(ctx context.Context) ([]task, error) {
 	rows, _ := s.pool.Query(ctx, `
 		UPDATE refunds SET asks = asks + 1, ask_at = clock_timestamp() + make_interval(secs => ($1::float8[])[asks + 1])
@@ -220,27 +230,24 @@ func (s *Service) dueRefunds(ctx context.Context) ([]task, error) {
 			   AND NOT EXISTS (SELECT 1 FROM idempotency_keys k
 				WHERE k.scope = r.account AND k.key = r.key AND k.status = 'in_progress')
 			 ORDER BY ask_at LIMIT $2 FOR UPDATE SKIP LOCKED)
-		RETURNING account, id`, seconds(refundSchedule), completerBatch)
-	return collectTasks(rows, s.completePendingRefund)
+		RETURNING account, id, ask_at`, seconds(refundSchedule), completerBatch)
+	return pgx.CollectRows(rows, func(from pgx.CollectableRow) (task, error) {
+		var account, id string
+		var turn time.Time
+		err := from.Scan(&account, &id, &turn)
+		return func(ctx context.Context) (bool, error) { return s.completePendingRefund(ctx, account, id, turn) }, err
+	})
 }
 
-// completePendingRefund sends a refund that nobody asked for under a key, and
-// again under the same downstream key while Stripe remembers it. After that it
-// reads what Stripe has, and sends it once more only when it is not there and
-// nothing that was sent can still be on its way.
-func (s *Service) completePendingRefund(ctx context.Context, account, id string) (bool, error) {
+// completePendingRefund asks about a refund that is not settled, and sends one
+// that nobody asked for under a key: money that came for a closed order. How
+// often, and when it ends as not made, follows the rules of runs (see
+// repeatRefund), with the turn in place of an owner's fence.
+func (s *Service) completePendingRefund(ctx context.Context, account, id string, turn time.Time) (bool, error) {
 	var r refundRow
-	var toSend, forgotten bool
-	// sent_at is written before the send: a crash between them leaves a refund
-	// that is sent again under the same key.
-	err := s.pool.QueryRow(ctx, `
-		UPDATE refunds SET sent_at = CASE WHEN origin = 'late' AND refund IS NULL THEN coalesce(sent_at, clock_timestamp()) ELSE sent_at END
-		 WHERE account = $1 AND id = $2 AND status = 'pending'
-		RETURNING payment_id, amount, coalesce(refund, ''),
-		          coalesce(origin = 'late' AND refund IS NULL AND sent_at > clock_timestamp() - $3::interval, false),
-		          coalesce(origin = 'late' AND refund IS NULL AND sent_at < clock_timestamp() - $4::interval, false)`,
-		account, id, repeatRefund, forgottenRefund).Scan(&r.Payment, &r.Price.Amount, &r.ProviderID, &toSend, &forgotten)
-	if errors.Is(err, pgx.ErrNoRows) {
+	err := found(r.scan(s.pool.QueryRow(ctx, `SELECT`+refundColumns+`
+		  FROM refunds WHERE account = $1 AND id = $2 AND status = 'pending' AND ask_at = $3`, account, id, turn)))
+	if errors.Is(err, ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
@@ -252,33 +259,62 @@ func (s *Service) completePendingRefund(ctx context.Context, account, id string)
 	}
 	calling, hangUp := detach(ctx, s.ProviderTimeout)
 	defer hangUp()
-	if forgotten {
-		if err := s.applyRefunds(calling, v, nil); err != nil {
+	notMade := false
+	if r.Origin == RefundLate && r.ProviderID == "" {
+		if notMade, err = s.sendLateRefund(calling, v, r, turn); err != nil {
 			return false, err
-		}
-		// Not there. Of several completers one begins anew.
-		tag, err := s.pool.Exec(ctx, `
-			UPDATE refunds SET sent_at = clock_timestamp()
-			 WHERE account = $1 AND id = $2 AND status = 'pending' AND refund IS NULL AND sent_at < clock_timestamp() - $3::interval`,
-			account, id, forgottenRefund)
-		if err != nil {
-			return false, err
-		}
-		toSend = tag.RowsAffected() == 1
-	}
-	if toSend {
-		_, err := s.provider.CreateRefund(calling, RefundParams{
-			DownstreamKey: refundKey(id), Intent: v.payment.Intent, Amount: r.Price.Amount,
-			Refund: id, Payment: v.payment.ID, Order: v.order.ID,
-		})
-		if err != nil {
-			s.log.Info("sending back money that came late", slog.String("refund", id), slog.Any("err", judged(err)))
 		}
 	}
 	if err := s.applyRefunds(calling, v, nil); err != nil {
 		return false, err
 	}
+	if notMade {
+		// Whoever had a turn after this one may have sent it too.
+		_, err := s.pool.Exec(ctx, `
+			UPDATE refunds SET status = 'failed', updated_at = clock_timestamp()
+			 WHERE account = $1 AND id = $2 AND status = 'pending' AND refund IS NULL AND ask_at = $3`, account, id, turn)
+		if err != nil {
+			return false, err
+		}
+	}
 	var status RefundStatus
 	err = s.pool.QueryRow(ctx, `SELECT status FROM refunds WHERE account = $1 AND id = $2`, account, id).Scan(&status)
 	return status != RefundPending, err
+}
+
+// sendLateRefund sends the refund, if it may be sent now. It is true if the
+// provider refused the first send of a run for good: then it was never made.
+func (s *Service) sendLateRefund(ctx context.Context, v view, r refundRow, turn time.Time) (notMade bool, err error) {
+	toSend, first := 0 < r.SentAgo && r.SentAgo < repeatRefund, false
+	if r.SentAgo >= forgottenRefund {
+		if err := s.applyRefunds(ctx, v, nil); err != nil { // it may be there
+			return false, err
+		}
+	}
+	if r.SentAgo == 0 || r.SentAgo >= forgottenRefund {
+		// Written before the send: a crash between them leaves a refund that is
+		// sent again under the same key. Of several completers one begins.
+		tag, err := s.pool.Exec(ctx, `
+			UPDATE refunds SET sent_at = clock_timestamp()
+			 WHERE account = $1 AND id = $2 AND status = 'pending' AND refund IS NULL AND ask_at = $3
+			   AND (sent_at IS NULL OR sent_at < clock_timestamp() - $4::interval)`, r.Account, r.ID, turn, forgottenRefund)
+		if err != nil {
+			return false, err
+		}
+		toSend = tag.RowsAffected() == 1
+		first = toSend
+	}
+	if !toSend {
+		return false, nil
+	}
+	_, err = s.provider.CreateRefund(ctx, RefundParams{
+		DownstreamKey: refundKey(r.ID), Intent: v.payment.Intent, Amount: r.Price.Amount,
+		Refund: r.ID, Payment: v.payment.ID, Order: v.order.ID,
+	})
+	if err == nil {
+		return false, nil
+	}
+	fault := judged(err)
+	s.log.Info("sending back money that came late", slog.String("refund", r.ID), slog.Any("err", fault))
+	return first && fault.forGood(), nil
 }

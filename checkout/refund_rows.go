@@ -1,6 +1,8 @@
 package checkout
 
 import (
+	"time"
+
 	"payonce/idempotency"
 )
 
@@ -8,14 +10,19 @@ import (
 type refundRow struct {
 	Refund
 	Account string
+	// SentAgo is how long ago the run of its sends began; 0 if it was never sent.
+	SentAgo time.Duration
 }
 
 const refundColumns = ` account, id, payment_id, order_id, coalesce(key, ''), origin, status, amount, currency,
-	coalesce(refund, ''), created_at `
+	coalesce(refund, ''), created_at, coalesce(extract(epoch FROM clock_timestamp() - sent_at), 0)::float8 `
 
 func (r *refundRow) scan(from pgxRow) error {
-	return from.Scan(&r.Account, &r.ID, &r.Payment, &r.Order, &r.Key, &r.Origin, &r.Status, &r.Price.Amount, &r.Price.Currency,
-		&r.ProviderID, &r.CreatedAt)
+	var sentAgo float64
+	err := from.Scan(&r.Account, &r.ID, &r.Payment, &r.Order, &r.Key, &r.Origin, &r.Status, &r.Price.Amount, &r.Price.Currency,
+		&r.ProviderID, &r.CreatedAt, &sentAgo)
+	r.SentAgo = time.Duration(sentAgo * float64(time.Second))
+	return err
 }
 
 // queueLockRefunded locks the order and the payment of a refund, in this order,

@@ -19,23 +19,54 @@ type RefundRequest struct {
 	Amount int64
 }
 
-// repeatRefund is how long after its claim a refund may be sent again under its
-// downstream key; Stripe keeps keys for 24 hours, and after that the same send
-// would give the money back twice.
-const repeatRefund = 20 * time.Hour
-
-// forgottenRefund is when nothing that was sent for a refund can still be on
-// its way: the last repeat, and a day for a message that lingers.
-const forgottenRefund = repeatRefund + 24*time.Hour
+// A refund is sent in runs. A run begins with a send before which nothing that
+// was sent for this refund can still be on its way, and refunds.sent_at is when:
+// when the refund was claimed, or when an earlier run is forgotten and the
+// provider's list does not have it. These two say how old a run may be; both are
+// measured by the database's clock.
+//
+// A refund is made twice only if its downstream key is carried out twice, and
+// Stripe keeps a key for 24 hours from its execution. So:
+//
+//   - within repeatRefund of the run's begin it is sent again under the same key,
+//     by whoever holds it now. Of two shops, or of a taker and an owner that is
+//     not dead, one is executed and the other is answered from the key; the four
+//     hours that are left are for a send that lingers;
+//   - later it is never sent, only looked for in the list of the charge's refunds.
+//     A list that does not have it proves nothing yet;
+//   - after forgottenRefund, a day after the last send, nothing lingers. If the
+//     list does not have it then, it was never made, and the next run may begin.
+//
+// A refusal (400: refunded or disputed elsewhere) ends a refund only as the
+// answer to the first send of a run, because then no other send exists. To a
+// repeat it says nothing about the sends before it: one of them may linger, and
+// be carried out once the dispute is won. So after a repeat that was refused, and
+// also where the refusal is a stored one, the list is read; without an answer
+// there the next run ends it.
+//
+// Who may begin a run is decided in the row: the owner under its key's fence, the
+// completer under its turn (see dueRefunds), and only if no run has begun
+// meanwhile. An owner or a completer that pauses before its send has lost the
+// fence or the turn by then, or its send is one of a run that is not concluded
+// by anybody else: whoever takes over is not the one that began it.
+//
+// An event may tell of the refund at any point, also before the answer: it
+// settles the row and completes the key, under the locks that the record phase
+// takes, and the owner finds itself fenced.
+const (
+	repeatRefund    = 20 * time.Hour
+	forgottenRefund = repeatRefund + 24*time.Hour
+)
 
 // Refund gives money back, in the remote shape: claim, call, record. The claim
 // reserves the amount, so that what was refunded and what is being refunded is
 // never more than the payment. A full refund makes the order refunded, revokes
-// the enrolment, and lets the course be bought again.
+// the enrolment, and lets the course be bought again. What is left of a payment
+// whose order is closed can be given back too: its refund has failed.
 //
 // The answer is 201 with the refund, or 409 refund_not_possible if the amount is
-// more than is left, the payment did not succeed, or its refund window is over.
-// Both are stored. Stored nowhere: *InvalidError, ErrNotFound, *ConflictError
+// more than is left, the payment did not succeed, its refund window is over, or
+// the provider refused it for good. Both are stored. Stored nowhere: *InvalidError, ErrNotFound, *ConflictError
 // around ErrProviderBusy, ErrProviderRefused or ErrOutcomeUnknown, and the
 // errors of the ledger.
 func (s *Service) Refund(ctx context.Context, r RefundRequest) (idempotency.Response, error) {
@@ -109,9 +140,10 @@ type giving struct {
 // errNotRefundable: the amount is not there to be refunded.
 var errNotRefundable = errors.New("not refundable")
 
-// refundable is nil if amount may be given back now.
+// refundable is nil if amount may be given back now. The order may be closed: a
+// refund that has failed left its money here, and nobody else would send it.
 func (g *giving) refundable(amount int64) error {
-	if g.payment.Status != PaymentSucceeded || g.order.Status != OrderPaid || g.late ||
+	if g.payment.Status != PaymentSucceeded || g.late ||
 		g.payment.Refunded+g.reserved+amount > g.payment.Price.Amount {
 		return errNotRefundable
 	}
@@ -149,8 +181,8 @@ func (g *giving) scanRefund(from pgxRow) error { return found(g.refund.scan(from
 
 func (g *giving) reserve(tx *idempotency.Tx, r RefundRequest) error {
 	tx.Queue(`
-		INSERT INTO refunds (account, id, payment_id, order_id, key, status, amount, currency)
-		VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7) RETURNING`+refundColumns,
+		INSERT INTO refunds (account, id, payment_id, order_id, key, status, amount, currency, sent_at)
+		VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7, clock_timestamp()) RETURNING`+refundColumns,
 		r.Account, newID("ref_"), r.Payment, g.order.ID, string(r.Key), r.Amount, g.payment.Price.Currency).
 		QueryRow(g.scanRefund)
 	return nil
@@ -158,7 +190,7 @@ func (g *giving) reserve(tx *idempotency.Tx, r RefundRequest) error {
 
 func (g *giving) reserveAgain(tx *idempotency.Tx, r RefundRequest) error {
 	tx.Queue(`
-		UPDATE refunds SET status = 'pending', updated_at = clock_timestamp()
+		UPDATE refunds SET status = 'pending', sent_at = clock_timestamp(), updated_at = clock_timestamp()
 		 WHERE account = $1 AND status = 'failed' AND id = (
 			SELECT id FROM refunds WHERE account = $1 AND payment_id = $2 AND key = $3 ORDER BY created_at DESC LIMIT 1)
 		RETURNING`+refundColumns, r.Account, r.Payment, string(r.Key)).
@@ -217,12 +249,16 @@ type refundVerdict struct {
 
 // callRefund sends the refund, or finds out what became of one that was sent.
 func (s *Service) callRefund(ctx context.Context, g *giving) refundVerdict {
-	if !g.claim.Clean() && g.claim.Age >= repeatRefund {
+	first := g.claim.Clean() // this send begins a run
+	if !first && g.refund.SentAgo >= repeatRefund {
 		v := s.findRefund(ctx, g)
-		if v.outcome == outcomeAnswered || v.fault != nil || g.claim.Age < forgottenRefund {
+		if v.outcome == outcomeAnswered || v.fault != nil || g.refund.SentAgo < forgottenRefund {
 			return v
 		}
-		// Not there, and nothing that was sent can still be on its way: again.
+		var err error
+		if first, err = s.beginRun(ctx, g); err != nil || !first {
+			return refundVerdict{}
+		}
 	}
 	refund, err := s.provider.CreateRefund(ctx, RefundParams{
 		DownstreamKey: refundKey(g.refund.ID), Intent: g.payment.Intent, Amount: g.refund.Price.Amount,
@@ -232,21 +268,37 @@ func (s *Service) callRefund(ctx context.Context, g *giving) refundVerdict {
 		return refundVerdict{outcome: outcomeAnswered, refund: refund}
 	}
 	fault := judged(err)
-	switch fault.Fault {
-	case FaultStored, FaultKeyMismatch:
-		return s.findRefund(ctx, g)
-	case FaultKeyInUse:
+	switch {
+	case fault.Fault == FaultKeyInUse:
 		return refundVerdict{outcome: outcomeKeyInUse, fault: fault}
-	case FaultNotSent, FaultBusy, FaultRefused:
-		if !g.claim.Clean() {
-			break // an earlier owner's may be on its way
-		}
-		if fault.HTTPStatus == http.StatusBadRequest { // refunded or disputed elsewhere: so it will stay
-			return refundVerdict{outcome: outcomeNotMade, fault: fault}
-		}
+	case first && fault.forGood():
+		return refundVerdict{outcome: outcomeNotMade, fault: fault}
+	case first && (fault.Fault == FaultNotSent || fault.Fault == FaultBusy || fault.Fault == FaultRefused):
 		return refundVerdict{outcome: outcomeRetryable, fault: fault}
+	case fault.forGood(), fault.Fault == FaultStored, fault.Fault == FaultKeyMismatch:
+		return s.findRefund(ctx, g)
 	}
 	return refundVerdict{fault: fault}
+}
+
+// forGood is true for the refusal of a refund that stays one: the money went
+// back in another way, or the buyer's bank has it in dispute.
+func (e *ProviderError) forGood() bool {
+	return (e.Fault == FaultRefused || e.Fault == FaultUnexpectedState) && e.HTTPStatus == http.StatusBadRequest
+}
+
+// beginRun begins a run of sends after one that is forgotten, under the owner's
+// fence. It is false if a run has begun already.
+func (s *Service) beginRun(ctx context.Context, g *giving) (begun bool, err error) {
+	err = s.ledger.Hold(ctx, g.claim, func(ctx context.Context, tx *idempotency.Tx) error {
+		tag, err := tx.Exec(ctx, `
+			UPDATE refunds SET sent_at = clock_timestamp()
+			 WHERE account = $1 AND id = $2 AND status = 'pending' AND refund IS NULL AND sent_at < clock_timestamp() - $3::interval`,
+			g.refund.Account, g.refund.ID, forgottenRefund)
+		begun = tag.RowsAffected() == 1
+		return err
+	})
+	return begun, err
 }
 
 // findRefund looks among the charge's refunds for ours, by its metadata. Not

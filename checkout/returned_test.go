@@ -98,25 +98,93 @@ func (s *shop) lateMoney(method string) (order string) {
 }
 
 // TestMoneyThatShouldHaveGoneBackWaitsForAPerson: a refund can fail days after
-// Stripe took it. Then nobody else would ever see that the money is still here.
+// Stripe took it. Then nobody else would ever see that the money is still here,
+// and a person can still give it back.
 func TestMoneyThatShouldHaveGoneBackWaitsForAPerson(t *testing.T) {
 	t.Parallel()
+	waits := func(s *shop, order string) checkout.Stuck {
+		s.t.Helper()
+		stuck, err := s.Stuck(t.Context())
+		require.NoError(s.t, err)
+		require.Len(s.t, stuck, 1)
+		require.Equal(s.t, order, stuck[0].Order)
+		return stuck[0]
+	}
+	failed := func(s *shop, order string, n int) {
+		s.t.Helper()
+		s.until("the refund has failed", func() bool {
+			refunds := s.now(order).Refunds
+			return len(refunds) == n && refunds[n-1].Status == checkout.RefundFailed
+		})
+		require.Zero(s.t, s.now(order).Payments[0].Refunded)
+	}
+	for name, make := range map[string]struct {
+		order  func(s *shop) string
+		closed checkout.OrderStatus
+	}{
+		"OfARefundedOrder": {func(s *shop) string {
+			order := s.order(course)
+			payment := s.paid(order.ID, order.PaymentKey, "pm_card_refundFail")
+			_, err := s.refund(payment.ID, "give-back", 4900)
+			require.NoError(s.t, err)
+			return order.ID
+		}, checkout.OrderRefunded},
+		"OfAnExpiredOrder": {func(s *shop) string {
+			order := s.lateMoney("pm_card_refundFail")
+			s.later("0")
+			_, err := s.CompleteOnce(s.t.Context())
+			require.NoError(s.t, err)
+			return order
+		}, checkout.OrderExpired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			s.listen(s.Service)
+			order := make.order(s)
+			failed(s, order, 1)
+			o := s.now(order)
+			require.Equal(t, make.closed, o.Status)
+			row := waits(s, order)
+			require.Equal(t, o.Refunds[0].ID, row.ID)
+			require.Contains(t, row.Why, "shop refund "+o.Payments[0].ID+" 4900")
+			_, err := s.AskAgain(t.Context(), row.ID)
+			require.ErrorIs(t, err, checkout.ErrRefundFailed)
+			waits(s, order)
+
+			answer, err := s.refund(o.Payments[0].ID, "once-more", 4900)
+			require.NoError(t, err)
+			require.Equal(t, 201, answer.Status, string(answer.Body))
+			require.Equal(t, make.closed, s.now(order).Status)
+			tooMuch, err := s.refund(o.Payments[0].ID, "and-again", 1)
+			require.NoError(t, err)
+			require.Equal(t, 409, tooMuch.Status)
+
+			failed(s, order, 2) // this card takes none
+			row = waits(s, order)
+			require.Equal(t, s.now(order).Refunds[1].ID, row.ID, "once for the same money")
+			require.NoError(t, s.Dismiss(t.Context(), row.ID))
+			stuck, err := s.Stuck(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, stuck)
+		})
+	}
+}
+
+// TestWhatWaitsIsFoundWhereverItStandsOnTheList: the list has a hundred rows,
+// and what waits may be more.
+func TestWhatWaitsIsFoundWhereverItStandsOnTheList(t *testing.T) {
+	t.Parallel()
 	s := open(t)
-	s.listen(s.Service)
-	order := s.order(course)
-	payment := s.paid(order.ID, order.PaymentKey, "pm_card_refundFail")
-	_, err := s.refund(payment.ID, "give-back", 4900)
+	_, err := s.pool.Exec(t.Context(), `
+		INSERT INTO events (id, type, status, received_at)
+		SELECT 'evt_' || n, 'charge.refunded', 'parked', clock_timestamp() + n * interval '1 second' FROM generate_series(1, 130) n`)
 	require.NoError(t, err)
-	s.until("the refund has failed", func() bool {
-		refunds := s.now(order.ID).Refunds
-		return len(refunds) == 1 && refunds[0].Status == checkout.RefundFailed
-	})
-	o := s.now(order.ID)
-	require.Equal(t, checkout.OrderRefunded, o.Status, "the course is closed, and may have been bought again")
-	require.Zero(t, o.Payments[0].Refunded)
 	stuck, err := s.Stuck(t.Context())
 	require.NoError(t, err)
-	require.Len(t, stuck, 1)
-	require.Equal(t, o.Refunds[0].ID, stuck[0].ID)
-	require.Equal(t, order.ID, stuck[0].Order)
+	require.Len(t, stuck, 100)
+	require.NoError(t, s.Dismiss(t.Context(), "evt_130"))
+	_, err = s.AskAgain(t.Context(), "evt_129")
+	require.NoError(t, err)
+	require.Equal(t, 128, s.count("events WHERE status = 'parked'"))
 }

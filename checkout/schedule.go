@@ -11,8 +11,10 @@ import (
 var (
 	// keySchedule is for keys whose owner is gone. The first pause leaves a
 	// buyer's own retry the first go: it may confirm, the completer only cancels.
+	// Together they are longer than forgottenRefund, after which every refund can
+	// be ended.
 	keySchedule = idempotency.Schedule{
-		5 * time.Second, 10 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour,
+		5 * time.Second, 10 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour, 24 * time.Hour,
 	}
 	// processingSchedule is for payments that Stripe is settling.
 	processingSchedule = idempotency.Schedule{
