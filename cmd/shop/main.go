@@ -22,6 +22,7 @@ type commands struct {
 	Stuck   stuckCommand   `cmd:"" help:"List what waits for a person, because nobody could tell what became of it."`
 	Refund  refundCommand  `cmd:"" help:"Give money back, the whole payment or a part of it."`
 	Lab     labCommand     `cmd:"" help:"Race workers for one key on a real PostgreSQL, in every broken and every right way."`
+	Storm   stormCommand   `cmd:"" help:"Send every payment many times at once to running shops, and see that each order is charged once."`
 	Stripe  stripeCommand  `cmd:"" help:"Be the local Stripe. The shop starts one by itself when it needs it."`
 }
 
@@ -82,10 +83,13 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	return kong.DefaultHelpPrinter(options, serve)
 }
 
-// misread says of a setting that cannot be read which variable it is, since
-// that is how most are set, and where to look.
+// misread says of a setting that cannot be read where to look, and which
+// variable it is if it came from one.
 func misread(err error) error {
-	text, _, _ := strings.Cut(err.Error(), " (from envar ")
+	text, _, variable := strings.Cut(err.Error(), " (from envar ")
+	if !variable {
+		return errors.New(text + ": see shop --help")
+	}
 	text = flag.ReplaceAllStringFunc(text, func(name string) string {
 		return strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(name, "--"), "-", "_"))
 	})
