@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -41,6 +42,37 @@ func TestWait(t *testing.T) {
 			require.Equal(t, paid(1).Body, answers[w].Body)
 		}
 		require.Empty(t, l.watches.on, "nobody is watched any more")
+	})
+
+	t.Run("ALivingOwnerIsWaitedFor", func(t *testing.T) {
+		t.Parallel()
+		d := newDatabase(t)
+		first, second := d.ledger(2), d.ledger(2)
+		c := mustClaim(t, first, purchase("k", 4900))
+		waits, look := make(chan struct{}), second.watches.poll
+		var once sync.Once
+		second.watches.poll = func(ctx context.Context, id keyID) (row, bool, error) {
+			once.Do(func() { close(waits) })
+			return look(ctx, id)
+		}
+		type result struct {
+			answer Response
+			err    error
+		}
+		done := make(chan result, 1)
+		go func() {
+			answer, err := duplicate(t.Context(), second)
+			done <- result{answer, err}
+		}()
+		select {
+		case <-waits:
+		case r := <-done:
+			require.Fail(t, "the duplicate was turned away while the owner worked", "%v", r.err)
+		}
+		mustRecord(t, first, c)
+		r := <-done
+		require.NoError(t, r.err)
+		require.True(t, r.answer.Replayed)
 	})
 
 	t.Run("OnePollerForAll", func(t *testing.T) {
