@@ -125,7 +125,7 @@ func TestProtocol(t *testing.T) {
 		conflict(t, err, checkout.ErrOutcomeUnknown)
 		_, err = s.stripe.PruneKeys("")
 		require.NoError(t, err)
-		_, err = s.pool.Exec(t.Context(), "UPDATE idempotency_keys SET claimed_at = claimed_at - interval '21 hours' WHERE key = 'a-part'")
+		_, err = s.pool.Exec(t.Context(), "UPDATE refunds SET sent_at = sent_at - interval '21 hours'")
 		require.NoError(t, err)
 		s.lapse()
 		answer, err := s.refund(payment.ID, "a-part", 900)
@@ -133,6 +133,31 @@ func TestProtocol(t *testing.T) {
 		require.Equal(t, 201, answer.Status, string(answer.Body))
 		require.Equal(t, 1, s.refunds(), "found in the list, and not made twice")
 		require.Equal(t, int64(900), s.now(order.ID).Payments[0].Refunded)
+	})
+
+	t.Run("ARefusedRepeatOfARefundProvesNothing", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		order := s.order(course)
+		payment := s.paid(order.ID, order.PaymentKey, visa)
+		for _, rule := range []stripesim.Rule{
+			{Action: stripesim.Drop, At: stripesim.Answer},
+			{Action: stripesim.Fail, Failure: &stripesim.Failure{Status: 429, Code: "rate_limit"}},
+		} {
+			rule.Method, rule.Path = "POST", "/v1/refunds"
+			_, err := s.stripe.Add(rule)
+			require.NoError(t, err)
+			_, err = s.refund(payment.ID, "give-back", 4900)
+			conflict(t, err, checkout.ErrOutcomeUnknown)
+			s.lapse()
+		}
+		refused, err := s.refund(payment.ID, "another", 4900)
+		require.NoError(t, err)
+		require.Equal(t, 409, refused.Status, "the first one may have been made")
+		answer, err := s.refund(payment.ID, "give-back", 4900)
+		require.NoError(t, err)
+		require.Equal(t, 201, answer.Status, string(answer.Body))
+		require.Equal(t, 1, s.count("refunds WHERE status = 'succeeded'"))
 	})
 
 	t.Run("AConflictIsNotStoredUnderTheKeyThatMetIt", func(t *testing.T) {

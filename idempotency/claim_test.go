@@ -41,6 +41,41 @@ func TestClaim(t *testing.T) {
 		}
 	}
 
+	// Looking first finds no row, as the other one did.
+	t.Run("OneThatIsNotCommittedYetIsWaitedFor", func(t *testing.T) {
+		t.Parallel()
+		d := newDatabase(t)
+		l := d.ledger(4, noWait)
+		granted, release := make(chan struct{}), make(chan struct{})
+		claims := make(chan *Claim, 2)
+		claim := func(business Business) {
+			c, _, err := l.Claim(context.Background(), purchase("k", 4900), business)
+			if err != nil && !errors.Is(err, ErrInProgress) {
+				t.Error(err)
+			}
+			claims <- c
+		}
+		go claim(func(ctx context.Context, tx *Tx, _ Claim) error {
+			err := tx.Flush(ctx)
+			close(granted)
+			<-release
+			return err
+		})
+		<-granted
+		go claim(nil)
+		eventually(t, "the second one waits, or has its answer", func() bool {
+			return len(claims) > 0 || ask[int](d, `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'`, d.schema) > 0
+		})
+		close(release)
+		owners := 0
+		for range 2 {
+			if c := <-claims; c != nil {
+				owners++
+			}
+		}
+		require.Equal(t, 1, owners)
+	})
+
 	t.Run("BusinessRowsComeWithTheKey", func(t *testing.T) {
 		t.Parallel()
 		d := newDatabase(t)
