@@ -17,8 +17,8 @@ type scene struct {
 	silent bool
 }
 
-// scenes are all pages of the shop, in every state that looks different.
-var scenes = []scene{
+// shopScenes are all pages of the shop but the lab's.
+var shopScenes = []scene{
 	{name: "catalogue", open: func(_ *testing.T, w *window) { w.visit("/") }},
 	{name: "course", open: func(_ *testing.T, w *window) { w.visit("/courses/" + soldCourse) }},
 	{name: "course-free", open: func(_ *testing.T, w *window) { w.visit("/courses/why-select-cannot-answer") }},
