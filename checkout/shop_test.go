@@ -186,7 +186,7 @@ func freshKey() idempotency.Key {
 	return idempotency.Key("test_" + strings.ReplaceAll(time.Now().Format("150405.000000000"), ".", "") + randomSuffix())
 }
 
-func decode[T any](t *testing.T, answer idempotency.Response) (v T) {
+func decode[T any](t testing.TB, answer idempotency.Response) (v T) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal(answer.Body, &v), string(answer.Body))
 	return v

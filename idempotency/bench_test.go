@@ -2,7 +2,9 @@ package idempotency
 
 import (
 	"context"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -180,4 +182,100 @@ func BenchmarkDuplicates(b *testing.B) {
 	}
 	slices.Sort(late)
 	b.ReportMetric(float64(late[len(late)*99/100].Microseconds())/1000, "losers-p99-ms")
+}
+
+// manyKeys is how many keys BenchmarkManyKeys fills the table with: a million,
+// or BENCH_KEYS.
+func manyKeys(b *testing.B) int {
+	text := os.Getenv("BENCH_KEYS")
+	if text == "" {
+		return 1_000_000
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(b, err, "BENCH_KEYS")
+	return n
+}
+
+// BenchmarkManyKeys measures a whole remote operation in a table full of keys
+// against the floor: the same in an empty one. It says how the claim grows with
+// the table.
+func BenchmarkManyKeys(b *testing.B) {
+	operation := func(d *database) func() {
+		l := d.ledger(1)
+		return func() {
+			claim, _, err := l.Claim(b.Context(), purchase(Key(newOwner()), 4900), nil)
+			if err == nil {
+				_, err = l.Record(b.Context(), *claim, func(context.Context, *Tx) (Response, error) {
+					return Response{Status: 201, Type: "application/json", Body: []byte(`{"id":"pay_1"}`)}, nil
+				})
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	empty, full := newDatabase(b), newDatabase(b)
+	fill(b, full, manyKeys(b), "clock_timestamp()")
+	measure(b, operation(full), operation(empty))
+}
+
+// fill adds keys that were completed at a time.
+func fill(b *testing.B, d *database, keys int, completed string) {
+	b.Helper()
+	_, err := d.direct.Exec(b.Context(), `
+		INSERT INTO idempotency_keys (scope, key, owner, attempt, operation, request_hash, status, recovery_point,
+		       response_status, response_type, response_body, created_at, completed_at)
+		SELECT 'acct_' || n % 1000, md5(n::text), md5(n::text), 1, 'POST /orders', sha256(n::text::bytea), 'completed', 'called',
+		       201, 'application/json', '{"id":"pay_1","status":"succeeded"}', clock_timestamp() - interval '100 days', `+completed+`
+		  FROM generate_series(1, $1) n`, keys)
+	require.NoError(b, err)
+	_, err = d.direct.Exec(b.Context(), `VACUUM ANALYZE idempotency_keys`)
+	require.NoError(b, err)
+}
+
+// BenchmarkReaper measures how many times faster the reaper removes keys than
+// one connection adds them, in the same run; both work at the same time, as in
+// a shop.
+func BenchmarkReaper(b *testing.B) {
+	const keys = 20_000
+	d := newDatabase(b)
+	l := d.ledger(4)
+	var reaping, adding time.Duration
+	added := 0
+	for b.Loop() {
+		fill(b, d, keys, "clock_timestamp() - interval '90 days'")
+		reaped := make(chan time.Duration, 1)
+		began := time.Now()
+		go func() {
+			for left := keys; left > 0; {
+				result, err := l.ReapOnce(context.Background(), Reap{Retention: 72 * time.Hour})
+				if err != nil || result.Keys == 0 {
+					b.Error(result, err)
+					break
+				}
+				left -= result.Keys
+			}
+			reaped <- time.Since(began)
+		}()
+		for done := false; !done; {
+			select {
+			case took := <-reaped:
+				reaping, adding, done = reaping+took, adding+time.Since(began), true
+			default:
+				claim, _, err := l.Claim(b.Context(), purchase(Key(newOwner()), 4900), nil)
+				if err == nil {
+					_, err = l.Record(b.Context(), *claim, recordPaid(*claim))
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				added++
+			}
+		}
+	}
+	removed := float64(keys*b.N) / reaping.Seconds()
+	inserted := float64(added) / adding.Seconds()
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(removed, "reaped/s")
+	b.ReportMetric(removed/inserted, "ratio")
 }
