@@ -25,7 +25,7 @@ func TestFieldReports(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
-	packages := map[string]testNames{}
+	packages := map[string]suite{}
 	covered, number := map[int]int{}, 0
 	for _, line := range strings.Split(string(doc), "\n") {
 		if row := reportRow.FindStringSubmatch(line); row != nil {
@@ -40,16 +40,15 @@ func TestFieldReports(t *testing.T) {
 			continue
 		}
 		folder, name := named[1], named[2]
-		names, known := packages[folder]
+		tests, known := packages[folder]
 		if !known {
-			names = testsOf(t, filepath.Join("..", folder))
-			packages[folder] = names
+			tests = suiteOf(t, filepath.Join("..", folder))
+			packages[folder] = tests
 		}
-		test, subtest, _ := strings.Cut(name, "/")
-		require.True(t, names.functions[test], "%s: there is no %s in %s", row(number), test, folder)
-		for _, part := range strings.Split(subtest, "/") {
-			require.True(t, part == "" || names.texts[part], "%s: there is no subtest %s of %s in %s", row(number), part, test, folder)
-		}
+		parts := strings.Split(name, "/")
+		function, found := tests[parts[0]].(*ast.FuncDecl)
+		require.True(t, found, "%s: there is no %s in %s", row(number), parts[0], folder)
+		require.True(t, tests.runs(function.Body, parts[1:]), "%s: %s in %s has no such subtest", row(number), name, folder)
 		covered[number]++
 	}
 	require.Len(t, covered, 32)
@@ -60,32 +59,86 @@ func TestFieldReports(t *testing.T) {
 
 func row(number int) string { return "report " + strconv.Itoa(number) }
 
-// testNames are the tests of a package, and every text in its test files: the
-// names of subtests are among them.
-type testNames struct {
-	functions, texts map[string]bool
-}
+// suite is what a package's test files declare, by name.
+type suite map[string]ast.Node
 
-func testsOf(t *testing.T, folder string) testNames {
+func suiteOf(t *testing.T, folder string) suite {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files, folder)
-	names := testNames{map[string]bool{}, map[string]bool{}}
+	declared := suite{}
 	for _, file := range files {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 		require.NoError(t, err)
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			switch n := n.(type) {
+		for _, d := range parsed.Decls {
+			switch d := d.(type) {
 			case *ast.FuncDecl:
-				names.functions[n.Name.Name] = n.Recv == nil || names.functions[n.Name.Name]
-			case *ast.BasicLit:
-				if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING {
-					names.texts[text] = true
+				if d.Recv == nil {
+					declared[d.Name.Name] = d
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if values, is := spec.(*ast.ValueSpec); is {
+						for _, name := range values.Names {
+							declared[name.Name] = values
+						}
+					}
 				}
 			}
-			return true
-		})
+		}
 	}
-	return names
+	return declared
+}
+
+// runs is true if the code runs a subtest of this name, its parts in turn: the
+// text that is given to Run, or the name of a row of a table, here or in what the
+// code refers to. Any other text, such as a message, is no subtest.
+func (s suite) runs(code ast.Node, parts []string) bool {
+	if len(parts) == 0 {
+		return true
+	}
+	found := false
+	s.walk(code, map[string]bool{}, func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			method, is := n.Fun.(*ast.SelectorExpr)
+			if is && method.Sel.Name == "Run" && len(n.Args) == 2 && isText(n.Args[0], parts[0]) {
+				found = found || s.runs(n.Args[1], parts[1:])
+			}
+		case *ast.KeyValueExpr: // a map's key, or a field
+			field, is := n.Key.(*ast.Ident)
+			if isText(n.Key, parts[0]) || is && field.Name == "name" && isText(n.Value, parts[0]) {
+				found = found || s.runs(code, parts[1:])
+			}
+		case *ast.CompositeLit: // a row's first field
+			if len(n.Elts) > 0 && isText(n.Elts[0], parts[0]) {
+				found = found || s.runs(code, parts[1:])
+			}
+		}
+	})
+	return found
+}
+
+// walk visits the code, and the package's declarations that it refers to.
+func (s suite) walk(code ast.Node, seen map[string]bool, visit func(ast.Node)) {
+	ast.Inspect(code, func(n ast.Node) bool {
+		if id, is := n.(*ast.Ident); is && s[id.Name] != nil && !seen[id.Name] {
+			seen[id.Name] = true
+			s.walk(s[id.Name], seen, visit)
+		}
+		if n != nil {
+			visit(n)
+		}
+		return true
+	})
+}
+
+func isText(e ast.Expr, text string) bool {
+	literal, is := e.(*ast.BasicLit)
+	if !is || literal.Kind != token.STRING {
+		return false
+	}
+	value, err := strconv.Unquote(literal.Value)
+	return err == nil && value == text
 }
