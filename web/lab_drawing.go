@@ -96,7 +96,7 @@ func momentLabel(e racelab.Event) string {
 // the moment at which it became real.
 var answerKinds = map[racelab.Kind]view.ShapeKind{
 	racelab.Done: view.Done, racelab.Replayed: view.Replayed, racelab.Ignored: view.Ignored,
-	racelab.Declined: view.Told, racelab.Conflict: view.Told, racelab.Refused: view.Told, racelab.Mismatch: view.Told, racelab.Overloaded: view.Told,
+	racelab.Declined: view.Told, racelab.Conflict: view.Told, racelab.Mismatch: view.Told, racelab.Overloaded: view.Told,
 	racelab.Unknown: view.Doubt,
 	racelab.Failed:  view.Fail, racelab.Undone: view.Fail, racelab.HungUp: view.Fail, racelab.Killed: view.Fail,
 }

@@ -20,7 +20,6 @@ const (
 	Replayed   Kind = "replayed"   // the stored answer
 	Declined   Kind = "declined"   // 402
 	Conflict   Kind = "conflict"   // 409: still in progress, or refused beside another
-	Refused    Kind = "refused"    // 400: never claimed
 	Mismatch   Kind = "mismatch"   // 422: the key belongs to another request
 	Overloaded Kind = "overloaded" // 503: no connection became free, or the provider was busy
 	Unknown    Kind = "unknown"    // 503: nobody knows what became of it
@@ -31,10 +30,10 @@ const (
 	Ignored    Kind = "ignored"    // 200, without doing anything
 )
 
-var kinds = []Kind{Charged, Done, Replayed, Ignored, Declined, Refused, Conflict, Mismatch, Overloaded, Unknown, Failed, Undone, HungUp, Killed}
+var kinds = []Kind{Charged, Done, Replayed, Ignored, Declined, Conflict, Mismatch, Overloaded, Unknown, Failed, Undone, HungUp, Killed}
 
 var kindWords = map[Kind]string{
-	Conflict: "409", Mismatch: "422", Declined: "402", Refused: "400", Overloaded: "503", Unknown: "503 unknown", HungUp: "hung up",
+	Conflict: "409", Mismatch: "422", Declined: "402", Overloaded: "503", Unknown: "503 unknown", HungUp: "hung up",
 }
 
 // Word is how an outcome is written, as in "7 replayed".

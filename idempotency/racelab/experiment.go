@@ -143,7 +143,7 @@ var (
 
 // The shop's own ledger of events, and what stands behind it.
 var (
-	shopEvents = &Code{"checkout/event.go", "queueEvent"}
+	shopEvents = &Code{"checkout/event_rows.go", "queueEvent"}
 	shopEnrols = &Code{"checkout/place_order.go", "queueEnrol"}
 )
 
