@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/playwright-community/playwright-go"
 	"github.com/stretchr/testify/require"
@@ -79,6 +81,64 @@ func TestBrowserTryToBreakIt(t *testing.T) {
 		w.choose("Mastercard ending 4444")
 		w.press(w.pay())
 		w.receipt(o)
+	})
+
+	// A declined payment is not the one whose reply is lost: the retry waits for
+	// that one to arrive.
+	t.Run("TheReplyLostAfterADeclineIsRetriedOnceItArrived", func(t *testing.T) {
+		t.Parallel()
+		w := d.browse(t, shop)
+		o := w.order(soldCourse)
+		w.customer().pay(o, o.PaymentKey, "pm_card_chargeDeclined").problem(t, 402, "card_declined")
+		w.visit("/orders/" + o.ID)
+		w.choose("Mastercard ending 4444")
+
+		arrive, asked := make(chan struct{}), make(chan struct{}, 1000)
+		require.NoError(t, w.Route("**/payments", func(r playwright.Route) {
+			if strings.HasPrefix(r.Request().Headers()["content-type"], "application/json") {
+				select {
+				case <-arrive:
+				default:
+					t.Error("the retry was sent before the payment that it repeats")
+				}
+			} else {
+				go func() { <-arrive; _ = r.Continue() }()
+				return
+			}
+			require.NoError(t, r.Continue())
+		}))
+		w.OnRequest(func(r playwright.Request) {
+			if r.Method() == http.MethodGet && strings.HasSuffix(r.URL(), "/orders/"+o.ID) {
+				asked <- struct{}{}
+			}
+		})
+		w.press(w.panel().GetByRole("button", playwright.LocatorGetByRoleOptions{Name: "Lose the reply"}))
+		for range 4 { // before, and again and again after
+			select {
+			case <-asked:
+			case <-time.After(patience):
+				require.Fail(t, "the page does not ask")
+			}
+		}
+		close(arrive)
+		w.counted("1")
+		require.NoError(t, expect.Locator(w.panel().GetByRole("row").Nth(2)).ToContainText("201"))
+		d.stripe.requireOneCharge(t, o)
+	})
+
+	t.Run("ACountThatIsNotKnownIsNotWrong", func(t *testing.T) {
+		t.Parallel()
+		w := d.browse(t, shop)
+		o := w.order(soldCourse)
+		w.counted("0")
+		require.NoError(t, w.Route("**/charges", func(r playwright.Route) {
+			require.NoError(t, r.Abort())
+		}))
+		w.press(w.panel().GetByRole("button", playwright.LocatorGetByRoleOptions{Name: "Send it twice"}))
+		w.says("The course is yours.")
+		w.counted("?")
+		require.NoError(t, expect.Locator(w.panel().GetByRole("status")).ToHaveAttribute("data-charges", ""))
+		d.stripe.requireOneCharge(t, o)
 	})
 
 	t.Run("IsNotThereWithoutScript", func(t *testing.T) {

@@ -61,7 +61,7 @@ export function offer(page, submission) {
     if (stands !== "paid") return;
     panel.querySelector("[data-slot=why]").hidden = false;
     for (const b of buttons) b.setAttribute("aria-describedby", "try-why");
-    if (charges !== 1) panel.querySelector(".count").dataset.charges = "wrong";
+    if (charges !== undefined && charges !== 1) panel.querySelector(".count").dataset.charges = "wrong";
   }
 
   // count asks Stripe, through the shop: a page may speak to its own origin alone.
@@ -95,21 +95,26 @@ function tools(key, page) {
     return { label, answer, ms: performance.now() - at };
   }
 
+  let before; // how many payments the order had
+
   // lose sends the payment and does not listen: a beacon, which is what a page that is being closed can still send. It is
   // the form of the page, since a beacon has no headers.
   async function lose(label) {
+    before = await known();
     const form = new URLSearchParams({ idempotency_key: key, payment_method: method });
     if (!navigator.sendBeacon?.(paymentsURL, form)) fetch(paymentsURL, { method: "POST", body: form, headers: { Accept: "application/json" } }).catch(() => {});
     return { label, answer: { type: "lost" }, ms: undefined };
   }
 
-  // arrived waits until the shop knows of the payment, so that the retry is one.
+  // arrived waits until the shop knows of the payment that was lost, so that the retry is one.
   async function arrived() {
-    for (let tries = 0; tries < 100; tries++) {
-      const read = await talk.ask(orderURL, timeout);
-      if (read.type === "order" && read.order.payments?.length) return;
-      await new Promise((next) => setTimeout(next, 50));
-    }
+    for (let tries = 0; tries < 100 && (await known()) <= before; tries++) await new Promise((next) => setTimeout(next, 50));
+  }
+
+  // known is how many payments of the order the shop knows.
+  async function known() {
+    const read = await talk.ask(orderURL, timeout);
+    return read.order?.payments?.length ?? 0;
   }
 
   return { key, method, methods, send, lose, arrived };
