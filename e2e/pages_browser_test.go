@@ -57,6 +57,34 @@ func TestBrowserPages(t *testing.T) {
 	})
 }
 
+// TestBrowserLessons: what holds on every page holds on every lesson of every
+// course, whatever tables, code and drawings it has.
+func TestBrowserLessons(t *testing.T) {
+	t.Parallel()
+	d := deploy(t)
+	shop := d.open(t)
+	courses := decoded[struct{ Courses []course }](t, d.customer(t, shop).get("/")).Courses
+	require.NotEmpty(t, courses)
+	for _, course := range courses {
+		t.Run(course.Slug, func(t *testing.T) {
+			t.Parallel()
+			w := d.browse(t, shop)
+			w.visit("/courses/" + course.Slug)
+			w.requireSound(t)
+			c := w.customer()
+			if o := c.place(course.Slug); o.Amount > 0 {
+				c.paid(c.pay(o, o.PaymentKey, "pm_card_visa"))
+			}
+			lessons := 0
+			for w.visit(fmt.Sprintf("/courses/%s/lessons/%d", course.Slug, lessons+1)).Ok() {
+				w.requireSound(t)
+				lessons++
+			}
+			require.Greater(t, lessons, 1)
+		})
+	}
+}
+
 // openInSilence opens a scene while Stripe is silent, and lets the payment come
 // to its end when the test has ended.
 func (s scene) openInSilence(t *testing.T, w *window) {

@@ -11,7 +11,7 @@ import (
 )
 
 // scenes are all pages, in every state that looks different.
-var scenes = slices.Concat(shopScenes, labScenes)
+var scenes = slices.Concat(shopScenes, rareScenes, labScenes)
 
 // labScenes are the pages of the race lab.
 var labScenes = []scene{
@@ -22,8 +22,10 @@ var labScenes = []scene{
 		w.says("Running")
 	}},
 	{name: "lab-measured", open: func(t *testing.T, w *window) {
-		w.visit(w.measured(t, "/lab/runs", nil))
-		w.says("All experiments were run.")
+		w.measured(t, "/lab/check-then-insert/runs", nil)
+		w.measured(t, "/lab/same-key-another-body/runs", nil)
+		w.visit("/lab")
+		w.says("8 charges; $392.00")
 	}},
 	{name: "experiment", open: func(_ *testing.T, w *window) {
 		w.visit("/lab/check-then-insert")
@@ -85,6 +87,7 @@ func (w *window) measured(t *testing.T, path string, settings map[string]any) (a
 	if settings == nil {
 		settings = map[string]any{}
 	}
+	w.visit("/lab") // for a session
 	c := w.customer()
 	eventually(t, "the lab has room", func() bool {
 		a := c.send(c.keyed(path, newKey(), settings))
