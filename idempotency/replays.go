@@ -32,27 +32,37 @@ type replayed struct {
 // answers were given all the same.
 type replayLog struct {
 	ledger  *Ledger
-	queue   chan replayed
+	first   chan struct{} // the first of a batch is there
 	closing chan struct{}
 	done    chan struct{}
 	once    sync.Once
+
+	mu      sync.Mutex
+	pending []replayed
 }
 
 func newReplayLog(l *Ledger) *replayLog {
-	r := &replayLog{
-		ledger: l, queue: make(chan replayed, replayBuffer),
-		closing: make(chan struct{}), done: make(chan struct{}),
-	}
+	r := &replayLog{ledger: l, first: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{})}
 	go r.run()
 	return r
 }
 
 // add notes a replay. It never waits: with the buffer full, the replay is not
-// in the history.
+// in the history. Only the first of a batch wakes the writer: to wake it for
+// each would cost more than all the rest of a replay but its statement.
 func (r *replayLog) add(req Request, found row) {
-	select {
-	case r.queue <- replayed{req.id(), found.Attempt, found.Owner, time.Now(), between(req.arrived, time.Now())}:
-	default:
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.pending) == replayBuffer {
+		return
+	}
+	r.pending = append(r.pending, replayed{req.id(), found.Attempt, found.Owner, now, between(req.arrived, now)})
+	if len(r.pending) == 1 {
+		select {
+		case r.first <- struct{}{}:
+		default: // it is awake
+		}
 	}
 }
 
@@ -67,42 +77,38 @@ func (r *replayLog) close(ctx context.Context) error {
 	}
 }
 
+// run writes, a quarter of a second after the first of them, what has come.
 func (r *replayLog) run() {
 	defer close(r.done)
 	for {
 		select {
-		case first := <-r.queue:
-			r.write(r.gather(first))
+		case <-r.first:
 		case <-r.closing:
-			for len(r.queue) > 0 {
-				r.write(r.gather(<-r.queue))
-			}
+			r.write(r.take())
 			return
 		}
+		timer := time.NewTimer(replayFlush)
+		select {
+		case <-timer.C:
+		case <-r.closing:
+			timer.Stop()
+		}
+		r.write(r.take())
 	}
 }
 
-// gather takes what comes within the next quarter of a second, or what is
-// there if the ledger is being closed.
-func (r *replayLog) gather(first replayed) []replayed {
-	batch := []replayed{first}
-	timer := time.NewTimer(replayFlush)
-	defer timer.Stop()
-	closing := false
-	for len(batch) < replayBuffer && !(closing && len(r.queue) == 0) {
-		select {
-		case next := <-r.queue:
-			batch = append(batch, next)
-		case <-timer.C:
-			return batch
-		case <-r.closing:
-			closing = true
-		}
-	}
+func (r *replayLog) take() []replayed {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	batch := r.pending
+	r.pending = nil
 	return batch
 }
 
 func (r *replayLog) write(batch []replayed) {
+	if len(batch) == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	var (
