@@ -47,6 +47,16 @@ func prepareOrder(_ *stage, tr *trial) {
 	tr.key = tr.o.PaymentKey
 }
 
+// prepareUnknown is a payment that was charged, of which the shop has no answer.
+func prepareUnknown(s *stage, tr *trial) {
+	prepareOrder(s, tr)
+	_, err := s.sim.Add(stripesim.Rule{Method: http.MethodPost, Path: confirmPath, Action: stripesim.Fail, Failure: &stripesim.Failure{
+		Status: http.StatusBadGateway, Body: "<html>", Executed: true,
+	}})
+	require.NoError(tr.c.t, err)
+	tr.c.pay(tr.o, tr.key, "pm_card_visa").problem(tr.c.t, http.StatusServiceUnavailable, "outcome_unknown")
+}
+
 // payWith pays with a method.
 func payWith(method string) func(*stage, *trial, *shop) answer {
 	return func(_ *stage, tr *trial, at *shop) answer { return tr.at(at).pay(tr.o, tr.key, method) }
@@ -102,12 +112,7 @@ var flows = []flow{
 	{
 		name: "Webhook", final: "paid",
 		prepare: func(s *stage, tr *trial) {
-			prepareOrder(s, tr)
-			_, err := s.sim.Add(stripesim.Rule{Method: http.MethodPost, Path: confirmPath, Action: stripesim.Fail, Failure: &stripesim.Failure{
-				Status: http.StatusBadGateway, Body: "<html>", Executed: true,
-			}})
-			require.NoError(tr.c.t, err)
-			tr.c.pay(tr.o, tr.key, "pm_card_visa").problem(tr.c.t, http.StatusServiceUnavailable, "outcome_unknown")
+			prepareUnknown(s, tr)
 			tr.event = s.mailbox.find(tr.c.t, "payment_intent.succeeded", tr.o.ID)
 		},
 		operate: func(s *stage, tr *trial, at *shop) answer { return s.mailbox.deliver(at, tr.event) },

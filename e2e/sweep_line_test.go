@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 )
 
@@ -74,7 +75,11 @@ type line struct {
 	mu       sync.Mutex
 	counting bool
 	seen     trace
-	strike   *strike
+	// from and until, if set, are how the first message to PostgreSQL ends that counts,
+	// and the first one after it that does not any more: for an operation that the
+	// shop begins by itself.
+	from, until string
+	strike      *strike
 	// strayed is true if this operation did not send what an undisturbed one
 	// sends before the boundary, because something else was on the line: a
 	// connection that was new, a question whether one is still alive, a loop in
@@ -90,6 +95,22 @@ func (l *line) begin(s *strike, early func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counting, l.seen, l.strike, l.early, l.strayed = true, trace{}, s, early, false
+}
+
+// beginWithin starts counting at the first message to PostgreSQL that ends with
+// from, until the first one after it that ends with until.
+func (l *line) beginWithin(s *strike, from, until string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counting, l.seen, l.strike, l.early, l.strayed = true, trace{}, s, nil, false
+	l.from, l.until = from, until
+}
+
+// over is true when an operation that was begun by beginWithin has ended.
+func (l *line) over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.counting
 }
 
 // end stops counting. struck is true if the strike has happened where it should.
@@ -123,7 +144,7 @@ const (
 // sent on. It returns only when the message may go on.
 func (l *line) pass(w way, words string) passage {
 	l.mu.Lock()
-	if !l.counting {
+	if !l.counting || !l.within(w, words) {
 		l.mu.Unlock()
 		return goesOn
 	}
@@ -154,6 +175,23 @@ func (l *line) pass(w way, words string) passage {
 	}
 	<-s.release
 	return goesOn
+}
+
+// within is true for a message of the operation. It notices its first and its
+// last.
+func (l *line) within(w way, words string) bool {
+	if l.from == "" {
+		return true
+	}
+	begun := len(l.seen[toPostgres]) > 0
+	switch {
+	case begun && w == toPostgres && strings.HasSuffix(words, l.until):
+		l.counting = false
+	case !begun && (w != toPostgres || !strings.HasSuffix(words, l.from)):
+	default:
+		return true
+	}
+	return false
 }
 
 // reached is true at the strike's boundary. It notices when the operation has

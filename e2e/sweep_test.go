@@ -20,15 +20,16 @@ import (
 //
 // SWEEP=all is the whole: every flow, in every manner, at every boundary;
 // SWEEP_SHARD=2/4 is the second quarter of it. Without SWEEP it is the quick
-// form: a purchase in four manners, and a delivery whose shop is killed, at each
-// message to or from Stripe and at each message of a COMMIT and its answer; and
-// where the shop is killed and the client comes back, at every tenth of the
-// others too.
+// form: a purchase in four manners, and a delivery and a run of the completer
+// whose shop is killed, at each message to or from Stripe and at each message of
+// a COMMIT and its answer; and where the shop is killed and the client comes back,
+// at every tenth of the others too.
 func TestSweep(t *testing.T) {
 	whole := os.Getenv("SWEEP") == "all"
 	mine := shard(t)
 	report := &sweepReport{counts: map[string]map[string]int{}}
 	t.Run("At", func(t *testing.T) {
+		sweepCompleter(t, whole, mine, report)
 		for _, f := range flows {
 			for _, m := range manners {
 				killed := m.name == "KilledBefore"
