@@ -160,6 +160,25 @@ func TestProtocol(t *testing.T) {
 		require.Equal(t, 1, s.count("refunds WHERE status = 'succeeded'"))
 	})
 
+	t.Run("AReleasedKeyIsRefusedBesideAnotherPayment", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		order := s.order(course)
+		_, err := s.pay(order.ID, order.PaymentKey, "pm_sim_rate_limited")
+		next := conflict(t, err, checkout.ErrProviderBusy).PaymentKey
+		hold, err := s.stripe.Add(stripesim.Rule{Path: confirm, Action: stripesim.Hold})
+		require.NoError(t, err)
+		other := s.start(order.ID, next, "pm_card_chargeDeclined")
+		require.NoError(t, hold.Wait(t.Context(), 1))
+		_, err = s.pay(order.ID, order.PaymentKey, "pm_sim_rate_limited")
+		conflict(t, err, checkout.ErrPaymentInProgress)
+		require.Equal(t, 1, s.count("idempotency_keys WHERE key = $1 AND status = 'failed_retryable'", order.PaymentKey), "it stays as it was")
+		hold.Release()
+		require.NoError(t, <-other)
+		s.paid(order.ID, order.PaymentKey, "pm_sim_rate_limited")
+		s.agree(order.ID, 1)
+	})
+
 	t.Run("AConflictIsNotStoredUnderTheKeyThatMetIt", func(t *testing.T) {
 		t.Parallel()
 		s := open(t)
