@@ -122,6 +122,14 @@ func TestProblemsSpeakOfWhatWasAsked(t *testing.T) {
 		require.NotRegexp(t, `(?i)charge|card|next key`, refund.Detail, refund.Code)
 
 		s.fake.fails(err)
+		page := s.send(form(refunds, "amount=4900&idempotency_key=k")).page()
+		_, words, _ := strings.Cut(page, `<main id="main"`)
+		words, _, _ = strings.Cut(words, "The same, for a machine")
+		if !errors.Is(err, checkout.ErrPaymentInProgress) { // which no refund meets
+			require.NotRegexp(t, `(?i)pay again|card|were paying`, words, refund.Code)
+		}
+
+		s.fake.fails(err)
 		cancel := s.send(post("/payments/"+somePay+"/cancel", "")).problem()
 		if errors.Is(err, idempotency.ErrInProgress) || errors.Is(err, idempotency.ErrClaimContended) {
 			continue // of a key

@@ -18,6 +18,9 @@ import (
 func (s *Server) problemPage(c echo.Context, f failure) error {
 	f.setRetryAfter(c.Response().Header())
 	words := view.ProblemWords(f.Code, paying(c))
+	if c.Path() == refundPath {
+		words = view.RefundProblemWords(f.Code)
+	}
 	if f.Code == "invalid_request" {
 		words.Text = f.Detail + " " + words.Text // what is wrong with what was typed
 	}

@@ -3,6 +3,8 @@ package view
 const (
 	notByThis = "Not charged by this request"
 	notKnown  = "Not known yet"
+	// nothingBack is said of a refund.
+	nothingBack = "Nothing given back by this request"
 )
 
 // problemWords are the words for every code of the API. Where they name no amount, the request was refused before its
@@ -65,7 +67,7 @@ var problemWords = map[string]Words{
 		"It was not paid in time. You can order the course again.",
 	},
 	"refund_not_possible": {
-		NotCharged, "Nothing given back by this request", "This amount cannot be given back.",
+		NotCharged, nothingBack, "This amount cannot be given back.",
 		"It is more than what is left, or the time for it is over. This request gave nothing back; the order says what was paid and what has gone back already.",
 	},
 	"too_large": {
@@ -100,6 +102,46 @@ var problemWords = map[string]Words{
 		NotCharged, notByThis, "The shop is busy.",
 		"Nothing was claimed and nothing was sent to Stripe. Wait a few seconds and send the same page again.",
 	},
+}
+
+// refundWords are the words for the codes that mean something else where money was to go back.
+var refundWords = map[string]Words{
+	"request_in_progress": {
+		NotKnownYet, notKnown, "This refund is already on its way.",
+		"The first copy of this request is still being carried out. The order shows the answer in a few seconds.",
+	},
+	"claim_contended": {
+		NotKnownYet, notKnown, "Several copies of this request arrived at once.",
+		"One of them is being carried out. The order shows the answer in a few seconds.",
+	},
+	"internal": {
+		NotKnownYet, notKnown, "Something went wrong on our side.",
+		"It has been logged. The order says what has gone back, and the same request can be sent again safely.",
+	},
+	"outcome_unknown": {
+		NotKnownYet, notKnown, "This refund is not confirmed yet.",
+		"Stripe did not answer in time. It is given back once, however often it is asked for; the order shows how it ended.",
+	},
+	"provider_busy": {
+		NotCharged, nothingBack, "Stripe is busy.",
+		"It turned the request away before doing anything. Wait a few seconds and send it again.",
+	},
+	"provider_refused": {
+		NotCharged, nothingBack, "Stripe did not accept our request.",
+		"The fault is ours, and it has been logged. Nothing was given back.",
+	},
+	"overloaded": {
+		NotCharged, nothingBack, "The shop is busy.",
+		"Nothing was claimed and nothing was sent to Stripe. Wait a few seconds and send the same page again.",
+	},
+}
+
+// RefundProblemWords is ProblemWords for a request to give money back.
+func RefundProblemWords(code string) Words {
+	if words, ok := refundWords[code]; ok {
+		return words
+	}
+	return ProblemWords(code, true)
 }
 
 // ProblemWords returns what a problem page says about a code. paying tells whether the request was a payment or a refund:
