@@ -23,8 +23,12 @@ var leaks = []leak{
 	{what: "a client secret", looks: regexp.MustCompile(`_secret_\w+|client_secret`)},
 	{what: "a key to Stripe or of the webhooks", looks: regexp.MustCompile(`\b[sr]k_(live|test)_\w+|\bwhsec_\w+`)},
 	{what: "the secret of the sessions", looks: regexp.MustCompile(regexp.QuoteMeta(sessionSecret))},
-	// What begins like a card's number and has its check digit.
-	{what: "a card number", looks: regexp.MustCompile(`\b(4|5[1-5]|2[2-7]|3[47]|6[05])\d*([ -]?\d{2,}){3,}\b`), is: isCardNumber},
+	// What begins like a card's number, in one piece or in its usual groups, and
+	// has its check digit. The digits behind a decimal point are no number.
+	{
+		what: "a card number", is: isCardNumber,
+		looks: regexp.MustCompile(`(^|[^\w.])(4|5[1-5]|2[2-7]|3[47]|6[05])(\d{11,17}|\d{2,3}[ -]\d{4}[ -]\d{4}[ -]\d{4}|\d{2}[ -]\d{6}[ -]\d{5})\b`),
+	},
 	{what: "an e-mail address", looks: regexp.MustCompile(`[\w.+-]+@[\w-]+(\.[\w-]+)+`)},
 	{what: "an address on the network", looks: regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}\b`)},
 	{what: "a browser's name", looks: regexp.MustCompile(`Mozilla/|HeadlessChrome|Go-http-client`)},
@@ -35,7 +39,12 @@ var origin = regexp.MustCompile(`https?://[^/"\s]+`)
 
 // isCardNumber is Luhn's check.
 func isCardNumber(text string) bool {
-	digits := strings.NewReplacer(" ", "", "-", "").Replace(text)
+	digits := strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, text)
 	if len(digits) < 13 || len(digits) > 19 {
 		return false
 	}
@@ -167,6 +176,9 @@ func TestNoTableHoldsASecretOrPersonalData(t *testing.T) {
 		for text, want := range map[string][]string{
 			"5555-5555-5555-4444":          {"a card number"},
 			"378282246310005":              {"a card number"},
+			"3782 822463 10005":            {"a card number"},
+			`{"card":4242424242424242}`:    {"a card number"},
+			`{"took": 1.4242424242424242}`: nil, // a fraction of a millisecond
 			"4242424242424241":             nil, // no check digit
 			"1764575000000000":             nil, // a time
 			"sk_test_local":                {"a key to Stripe or of the webhooks"},
