@@ -118,6 +118,7 @@ func TestRefund(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 409, refused.Status, "the first one may have happened: it is reserved")
 		require.Equal(t, "refund_not_possible", decode[checkout.Problem](t, refused).Code)
+		require.Len(t, s.now(order.ID).Refunds, 1, "decided here, and not by Stripe")
 		s.lapse()
 		answer, err := s.refund(payment.ID, "give-back", 4900)
 		require.NoError(t, err)

@@ -44,11 +44,11 @@ type RefundRequest struct {
 // also where the refusal is a stored one, the list is read; without an answer
 // there the next run ends it.
 //
-// Who may begin a run is decided in the row: the owner under its key's fence, the
-// completer under its turn (see dueRefunds), and only if no run has begun
-// meanwhile. An owner or a completer that pauses before its send has lost the
-// fence or the turn by then, or its send is one of a run that is not concluded
-// by anybody else: whoever takes over is not the one that began it.
+// Who may begin a run is decided in the row: the owner of the key under its fence,
+// the completer under its turn (see dueRefunds). Who began it may end it only
+// while it still has the fence or the turn, so that nobody else has sent; who
+// took it over is not the one that began it, and leaves the end to the next run.
+// Whoever pauses before a send finds the fence or the turn gone when it records.
 //
 // An event may tell of the refund at any point, also before the answer: it
 // settles the row and completes the key, under the locks that the record phase
@@ -66,9 +66,9 @@ const (
 //
 // The answer is 201 with the refund, or 409 refund_not_possible if the amount is
 // more than is left, the payment did not succeed, its refund window is over, or
-// the provider refused it for good. Both are stored. Stored nowhere: *InvalidError, ErrNotFound, *ConflictError
-// around ErrProviderBusy, ErrProviderRefused or ErrOutcomeUnknown, and the
-// errors of the ledger.
+// the provider refused it for good. Both are stored. Stored nowhere:
+// *InvalidError, ErrNotFound, *ConflictError around ErrProviderBusy,
+// ErrProviderRefused or ErrOutcomeUnknown, and the errors of the ledger.
 func (s *Service) Refund(ctx context.Context, r RefundRequest) (idempotency.Response, error) {
 	req, err := refundRequest(r)
 	if err != nil {
@@ -255,10 +255,10 @@ func (s *Service) callRefund(ctx context.Context, g *giving) refundVerdict {
 		if v.outcome == outcomeAnswered || v.fault != nil || g.refund.SentAgo < forgottenRefund {
 			return v
 		}
-		var err error
-		if first, err = s.beginRun(ctx, g); err != nil || !first {
+		if s.beginRun(ctx, g) != nil {
 			return refundVerdict{}
 		}
+		first = true
 	}
 	refund, err := s.provider.CreateRefund(ctx, RefundParams{
 		DownstreamKey: refundKey(g.refund.ID), Intent: g.payment.Intent, Amount: g.refund.Price.Amount,
@@ -288,17 +288,12 @@ func (e *ProviderError) forGood() bool {
 }
 
 // beginRun begins a run of sends after one that is forgotten, under the owner's
-// fence. It is false if a run has begun already.
-func (s *Service) beginRun(ctx context.Context, g *giving) (begun bool, err error) {
-	err = s.ledger.Hold(ctx, g.claim, func(ctx context.Context, tx *idempotency.Tx) error {
-		tag, err := tx.Exec(ctx, `
-			UPDATE refunds SET sent_at = clock_timestamp()
-			 WHERE account = $1 AND id = $2 AND status = 'pending' AND refund IS NULL AND sent_at < clock_timestamp() - $3::interval`,
-			g.refund.Account, g.refund.ID, forgottenRefund)
-		begun = tag.RowsAffected() == 1
-		return err
+// fence: nobody else has begun one since it read how old the run was.
+func (s *Service) beginRun(ctx context.Context, g *giving) error {
+	return s.ledger.Hold(ctx, g.claim, func(_ context.Context, tx *idempotency.Tx) error {
+		tx.Queue(`UPDATE refunds SET sent_at = clock_timestamp() WHERE account = $1 AND id = $2`, g.refund.Account, g.refund.ID)
+		return nil
 	})
-	return begun, err
 }
 
 // findRefund looks among the charge's refunds for ours, by its metadata. Not
