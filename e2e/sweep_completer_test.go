@@ -29,7 +29,7 @@ const (
 // sweepCompleter kills the shop at each message of a run of its completer. What
 // it leaves is ended by the client who comes back, or by another completer.
 func sweepCompleter(t *testing.T, whole bool, mine func(number int) bool, report *sweepReport) {
-	for turn, m := range []manner{{"KilledBefore", killedBefore, false}, {"KilledAndClientGone", killedBefore, true}} {
+	for turn, m := range []manner{{name: "KilledBefore", fate: killedBefore}, {name: "KilledAndClientGone", fate: killedBefore, gone: true}} {
 		t.Run(abandoned.name+"/"+m.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, abandoned)

@@ -45,6 +45,9 @@ func (s *stage) finish(t testing.TB, tr *trial, first answer) string {
 			how = "sent again"
 		}
 	}
+	if sql[bool](t, s.deployment, `SELECT EXISTS (SELECT FROM idempotency_keys WHERE key = $1 AND completer_tries > 0)`, tr.key) {
+		how += ", past the completer"
+	}
 	s.flow.ends(t, s, tr, last)
 	s.requireEnded(t, tr)
 	return fmt.Sprintf("%d %s, %s", last.status, codeOf(last), how)

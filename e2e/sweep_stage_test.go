@@ -122,15 +122,19 @@ type manner struct {
 	name string
 	fate fate
 	gone bool
+	// completer is true if a message is delayed until the completer, and no other
+	// client, has come past it.
+	completer bool
 }
 
 var manners = []manner{
-	{"KilledBefore", killedBefore, false},
-	{"KilledAfter", killedAfter, false},
-	{"KilledAndClientGone", killedBefore, true},
-	{"Cut", cut, false},
-	{"CutAndClientGone", cut, true},
-	{"DelayedPastTheLease", delayed, false},
+	{name: "KilledBefore", fate: killedBefore},
+	{name: "KilledAfter", fate: killedAfter},
+	{name: "KilledAndClientGone", fate: killedBefore, gone: true},
+	{name: "Cut", fate: cut},
+	{name: "CutAndClientGone", fate: cut, gone: true},
+	{name: "DelayedPastTheLease", fate: delayed},
+	{name: "DelayedPastTheCompleter", fate: delayed, completer: true},
 }
 
 // try strikes at one boundary and follows the operation to its end. It returns
@@ -170,16 +174,26 @@ func (s *stage) strike(t testing.TB, tr *trial, b boundary, m manner) (first ans
 	early := func() {}
 	if m.fate == delayed {
 		if s.other == nil {
-			s.other = s.open(t, s.direct...)
+			interval := settings{clientsOnly}
+			if m.completer {
+				interval = settings{"COMPLETER_INTERVAL=100ms"}
+			}
+			s.other = s.open(t, slices.Concat(s.direct, interval)...)
 		}
-		early = func() { s.lapse(t, tr.key) }
+		if !m.completer { // it would come at once
+			early = func() { s.lapse(t, tr.key) }
+		}
 	}
 	s.line.begin(st, early)
 	running := later(func() answer { return s.flow.operate(s, tr, victim) })
 	if m.fate == delayed {
 		select {
 		case <-st.struck:
-			s.overtake(t, tr)
+			if m.completer {
+				s.completeBeside(t, tr)
+			} else {
+				s.overtake(t, tr)
+			}
 		case first = <-running:
 		}
 		close(st.release)
@@ -212,6 +226,22 @@ func (s *stage) overtake(t testing.TB, tr *trial) {
 			SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
 	})
 	tr.second = second
+}
+
+// completeBeside leaves the key to the completer of another shop, while the
+// operation is held up. It returns when the completer has begun, or waits for a
+// lock that the operation has, or cannot find the key, which is not there yet or
+// is locked.
+func (s *stage) completeBeside(t testing.TB, tr *trial) {
+	s.execute(t, `
+		UPDATE idempotency_keys SET lease_until = clock_timestamp() - interval '2 days'
+		 WHERE ctid IN (SELECT ctid FROM idempotency_keys WHERE key = $1 AND status = 'in_progress' FOR UPDATE SKIP LOCKED)`, tr.key)
+	eventually(t, "the completer has come, or waits", func() bool {
+		return sql[bool](t, s.deployment, `
+			SELECT NOT EXISTS (SELECT FROM idempotency_keys WHERE key = $1 AND status = 'in_progress' AND completer_tries = 0
+			                      AND lease_until < clock_timestamp() - interval '1 day')
+			    OR EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`, tr.key)
+	})
 }
 
 // lapse moves a key's lease back past its end. A key that is locked keeps its
