@@ -44,11 +44,12 @@ type blocked struct {
 
 func (l look) held() int { return len(l.waiting) + l.idle }
 
+// lookSQL leaves out who waits for a page of a file, or for a file to grow: that
+// is over in a moment, and no transaction's end has to do with it.
 const lookSQL = `
-	SELECT pid, coalesce(wait_event_type = 'Lock', false), left(query, 400),
-	       CASE WHEN wait_event_type = 'Lock' THEN pg_blocking_pids(pid) ELSE '{}' END
-	  FROM pg_stat_activity
-	 WHERE application_name = $1 AND (wait_event_type = 'Lock' OR state LIKE 'idle in transaction%')`
+	SELECT pid, waits, left(query, 400), CASE WHEN waits THEN pg_blocking_pids(pid) ELSE '{}' END
+	  FROM pg_stat_activity, coalesce(wait_event_type = 'Lock' AND wait_event NOT IN ('extend', 'page'), false) AS waits
+	 WHERE application_name = $1 AND (waits OR state LIKE 'idle in transaction%')`
 
 // watch starts looking at the sessions of that application_name.
 func watch(ctx context.Context, config *pgx.ConnConfig, name string) (*observer, error) {
@@ -106,7 +107,7 @@ func (o *observer) look(ctx context.Context) (look, error) {
 			l.idle++
 			return nil
 		}
-		if len(by) == 0 { // it is over already, or for nobody, such as a page of a table
+		if len(by) == 0 { // it is over already
 			return nil
 		}
 		b := blocked{sql: oneLine(sql)}

@@ -41,7 +41,9 @@ func TestWaits(t *testing.T) {
 				}
 				waited++
 				require.Equal(t, EventInsert, e.What)
-				require.Equal(t, []int{first}, e.Wait.For)
+				// Another loser, who inserts in the same instant and takes it
+				// back, can be in the way for a moment, too.
+				require.Contains(t, e.Wait.For, first)
 				require.Equal(t, first, e.Wait.EndedBy)
 			}
 			require.Equal(t, 7, waited)
@@ -206,11 +208,12 @@ func TestWhoWaitedIsReadFromTheLooks(t *testing.T) {
 		// This one was asked while worker 2 still selected.
 		{asked: at(2), answered: at(8), waiting: map[uint32]blocked{12: {sql: "INSERT INTO keys", by: []uint32{11}}}},
 		{asked: at(20), answered: at(22), waiting: map[uint32]blocked{12: {sql: "INSERT INTO keys", by: []uint32{11, 99}}}},
-		// And this one was answered while it selected again.
+		// And this one was answered while it selected again: which of the two
+		// waited, it does not tell.
 		{asked: at(27), answered: at(35), waiting: map[uint32]blocked{12: {sql: "INSERT INTO keys", by: []uint32{11}}}},
 	}
 	attribute(events, looks, start)
 	require.Nil(t, events[1].Wait, "a SELECT does not wait because an INSERT after it did")
 	require.Nil(t, events[5].Wait, "nor because of one before it")
-	require.Equal(t, &Wait{For: []int{1, 0}, SeenFrom: 5, SeenTo: 31, EndedBy: 1, Until: 31}, events[2].Wait)
+	require.Equal(t, &Wait{For: []int{1, 0}, SeenFrom: 5, SeenTo: 21, EndedBy: 1, Until: 31}, events[2].Wait)
 }

@@ -17,13 +17,10 @@ func attribute(events []moment, looks []look, began time.Time) {
 				continue
 			}
 			// The look fell somewhere between its question and its answer, and
-			// within the statement that it saw.
+			// not before the statement that it saw.
 			seen := l.asked.Add(l.answered.Sub(l.asked) / 2)
 			if seen.Before(e.start) {
 				seen = e.start
-			}
-			if seen.After(e.end) {
-				seen = e.end
 			}
 			at := milliseconds(seen.Sub(began))
 			if e.Wait == nil {
@@ -50,12 +47,14 @@ func attribute(events []moment, looks []look, began time.Time) {
 }
 
 // statementOf is the statement that a look saw waiting: it ran on that backend
-// at the time, and begins as pg_stat_activity has it.
+// at the time, and begins as pg_stat_activity has it. It must have outlasted the
+// look: the view reads the text first and the wait later, so the text of one that
+// ended meanwhile may stand beside the wait of the next.
 func statementOf(events []moment, l look, pid uint32, sql string) *moment {
 	var found *moment
 	for i := range events {
 		e := &events[i]
-		if e.Backend == pid && e.start.Before(l.answered) && e.end.After(l.asked) && strings.Contains(e.SQL, sql) {
+		if e.Backend == pid && e.start.Before(l.answered) && e.end.After(l.answered) && strings.Contains(e.SQL, sql) {
 			found = e
 		}
 	}
