@@ -36,7 +36,7 @@ bench: ## speed, as ratios against a floor measured in the same run (BENCH_KEYS=
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./idempotency ./checkout ./web
 
 mutants: ## break each guarantee in a copy of the tree; a survivor is an error
-	$(GO) test -tags mutants -v -count=1 -timeout 60m -run '^TestMutants$$' ./e2e
+	$(GO) test -tags mutants -v -count=1 -timeout 90m -run '^TestMutants$$' ./e2e
 
 vuln: ## known vulnerabilities; needs to reach the vulnerability database
 	@$(GO) tool govulncheck ./... || { echo "govulncheck found something, or could not reach the vulnerability database (see above)"; exit 1; }

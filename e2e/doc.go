@@ -30,7 +30,9 @@
 //	    - idempotency TestFence/LockedKeyIsAFence
 //	    - idempotency TestRecord/OneOfOwnerAndTakerWins
 //	    - checkout TestPay/LateConfirmOfADeadOwnerCannotChargeAfterTheAttemptEnded
+//	    - checkout TestGeneration/AZombiesIntentIsNotStored
 //	    - e2e TestSweep/At/Purchase/DelayedPastTheLease
+//	    - e2e TestSweep/At/Purchase/DelayedPastTheCompleter
 //	 5  The retry rebuilds the provider's parameters, and the provider refuses
 //	    its own key. letsrevel/revel-backend#803
 //	    - checkout/stripepay TestEachCallSendsItsFrozenParameters
@@ -38,6 +40,8 @@
 //	 6  The retry comes when the provider has forgotten the key, and charges or
 //	    refunds afresh. square/connect-api-examples#135
 //	    - checkout TestProtocol/AKeyThatWasReapedIsANewPayment
+//	    - checkout TestProtocol/AConfirmIsNotRepeatedAfterItsWindow
+//	    - checkout TestProtocol/ARefundIsNotSentAgainWhenStripeHasForgottenIt
 //	    - e2e TestLongAfter/ACardThatWasChargedIsFoundChargedByTheSameKey
 //	    - e2e TestLongAfter/ACardThatWasChargedIsFoundChargedWithoutTheBuyer
 //	    - e2e TestLongAfter/ACardThatWasNotChargedIsNeverCharged
@@ -58,6 +62,8 @@
 //	    itself. stripe/stripe-go#642
 //	    - checkout/stripepay TestReusedConnectionThatDiesIsNotSentAgain
 //	    - checkout/stripepay TestConcurrentConfirmIsTold
+//	    - idempotency/retry TestDo/NoSendIsHiddenFromTheCaller
+//	    - e2e TestRepeatedByAProxy
 //	    - checkout/stripepay TestEachAnswerProvesWhatItProves
 //	    - checkout/stripepay TestEachCallSendsItsFrozenParameters
 //	10  Failures that should not stick to a key do, and outcomes that should do
@@ -133,6 +139,7 @@
 //	    - e2e TestWithoutScript/EightSubmitsAtOnceEndOnOneReceipt
 //	29  The client makes a new key per try, or keeps one for another purchase.
 //	    akash-network/console#3449
+//	    - idempotency/retry TestDo/ALostSendIsNotForgotten
 //	    - e2e TestBrowserInMidFlight
 //	    - e2e TestBrowserReplyLost/EndsWithTheReceipt
 //	    - e2e TestBrowserReplyLost/EndsWithADeclineAndTheNextKey
@@ -180,6 +187,7 @@
 //	    - idempotency TestReaper/WaitsForNobody
 //	    - checkout TestProtocol/ReaperKeepsAKeyWhosePaymentIsNotFinal
 //	    - checkout TestCompleter/ManyAtOnceFinishEachKeyOnce
+//	    - e2e TestSweep/At/Completer/KilledBefore
 //	    - checkout TestCompleter/BacksOffAndThenWaitsForAPerson
 //	    - cmd/shop TestStuck/ListsWhatWaitsForAPersonAndGivesItBack
 //	47  A key of one account finds, or blocks, that of another; a replay gives
