@@ -42,7 +42,7 @@ func (s *Server) returned(c echo.Context) error {
 		return err
 	}
 	if wantsHTML(c) {
-		return s.sendPage(c, http.StatusOK, view.ReturnPage(view.Return{Frame: s.frame(view.NoSection), State: view.ReturnState(state)}))
+		return s.sendPage(c, http.StatusOK, view.ReturnPage(view.Return{Frame: s.frame(view.NoSection), State: view.ReturnState(state), Again: c.Request().URL.RequestURI()}))
 	}
 	return s.sendJSON(c, map[string]checkout.ReturnState{"status": state})
 }

@@ -95,7 +95,7 @@ func TestEveryFormSendsItsKeyFromAFieldThatBrowsersDoNotRestore(t *testing.T) {
 }
 
 // routes are what the shop answers. A link to anything else would be a promise that it does not keep.
-var routes = regexp.MustCompile(`^(/|/ledger|/lab(/[a-z-]+)?(\?run=run_[A-Z0-9]+)?|/orders|/orders/[^/]+(/return)?|/courses/[^/]+|/courses/[^/]+/lessons/[0-9]+|/docs/idempotency(#[a-z0-9_]+)?|/static/[0-9a-f]+/[a-z.]+)$`)
+var routes = regexp.MustCompile(`^(/|/ledger|/lab(/[a-z-]+)?(\?run=run_[A-Z0-9]+)?|/orders|/orders/[^/]+(/return(\?token=[a-z0-9]+)?)?|/courses/[^/]+|/courses/[^/]+/lessons/[0-9]+|/docs/idempotency(#[a-z0-9_]+)?|/static/[0-9a-f]+/[a-z.]+)$`)
 
 var actions = regexp.MustCompile(`^(/orders|/orders/[^/]+/payments|/payments/[^/]+/(refunds|cancel)|/session|/lab(/[a-z-]+)?/runs)$`)
 

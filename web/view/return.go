@@ -16,6 +16,8 @@ const (
 type Return struct {
 	Frame Frame
 	State ReturnState
+	// Again is this page's own address, to look again while it is not known.
+	Again string
 }
 
 type returnWords struct {
@@ -39,7 +41,7 @@ func (s ReturnState) words() returnWords {
 	case ReturnChecking:
 		return returnWords{
 			"We are checking. Do not pay again.",
-			"It is not known yet how this payment ended. Load this page again in a moment, or go back to the browser in which you ordered.",
+			"It is not known yet how this payment ended. Check again in a moment, or go back to the browser in which you ordered.",
 			NotKnownYet, "Not known yet",
 		}
 	}

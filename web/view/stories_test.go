@@ -103,7 +103,7 @@ func stories() []story {
 		all = append(all, story{"closed-late-" + string(late), view.ClosedPage(closed(late))})
 	}
 	for _, state := range []view.ReturnState{view.ReturnPaid, view.ReturnChecking, view.ReturnNotPaid, view.ReturnRefunded} {
-		all = append(all, story{"return-" + string(state), view.ReturnPage(view.Return{Frame: frame(view.NoSection), State: state})})
+		all = append(all, story{"return-" + string(state), view.ReturnPage(view.Return{Frame: frame(view.NoSection), State: state, Again: "/orders/ord_7K2MQ9XA4T/return?token=t0ken"})})
 	}
 	for _, code := range codes {
 		all = append(all, story{"problem-" + code, view.ProblemPage(problem(code))})
