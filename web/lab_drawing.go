@@ -59,6 +59,9 @@ func laneOf(v *racelab.Variant, t *racelab.Trial, worker int) view.Lane {
 	case answer.Kind != racelab.Charged:
 		lane.Outcome, lane.Wrong = answerWord(answer), wrongKinds[answer.Kind]
 		spoken = append(spoken, "answered: "+lane.Outcome)
+		if answer.Kind == racelab.Unknown {
+			lane.Outcome = "unknown" // with its status it would leave the column
+		}
 	case own == 0: // the provider knew the key, and gave the charge that it had
 		add(view.Replayed, answer.TookMS, answer.TookMS)
 		lane.Outcome = "same charge"

@@ -151,7 +151,12 @@ func spreadWords(shown *racelab.VariantResult) string {
 
 // costFacts are the five figures of cost.
 func costFacts(c racelab.Cost) []view.Fact {
-	each := func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
+	each := func(v float64) string {
+		if v > 0 && v < 1 { // one COMMIT of 32 workers is not none
+			return strconv.FormatFloat(v, 'f', 2, 64)
+		}
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
 	held := strconv.Itoa(c.HeldWaiting)
 	if c.HeldWaiting > 0 {
 		held += fmt.Sprintf(" (%d for a lock, %d idle)", c.LockWaits, c.IdleInTransaction)
