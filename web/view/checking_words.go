@@ -33,7 +33,7 @@ var checkingCopy = map[CheckingState]checkingWords{
 	},
 	Closing: {
 		WaitNotice, "This order is being closed. Do not pay for it.",
-		"A payment that was still on its way is settled first, and this page shows how it ended.",
+		"If a payment is still on its way, it is settled first, and this page shows how it ended.",
 		NotKnownYet, "Not known yet", "At most, once",
 	},
 	HandedOver: {
