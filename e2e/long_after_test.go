@@ -13,11 +13,14 @@ import (
 // Stripe forget its idempotency keys, as it does after a day.
 func (d *deployment) daysPass(t testing.TB) {
 	t.Helper()
-	d.execute(t, `UPDATE idempotency_keys SET claimed_at = claimed_at - interval '2 days', created_at = created_at - interval '2 days',
-		lease_until = lease_until - interval '2 days', completed_at = completed_at - interval '2 days'`)
-	d.execute(t, `UPDATE orders SET created_at = created_at - interval '2 days', expires_at = expires_at - interval '2 days'`)
-	d.execute(t, `UPDATE payments SET created_at = created_at - interval '2 days', ask_at = ask_at - interval '2 days'`)
-	d.execute(t, `UPDATE refunds SET created_at = created_at - interval '2 days', ask_at = ask_at - interval '2 days'`)
+	// Every time there is: a column that is forgotten here would stand still.
+	d.execute(t, `
+		DO $$ DECLARE c record; BEGIN
+			FOR c IN SELECT table_name AS name, string_agg(format('%1$I = %1$I - interval ''2 days''', column_name), ', ') AS sets
+			           FROM information_schema.columns
+			          WHERE table_schema = current_schema() AND data_type = 'timestamp with time zone' GROUP BY table_name
+			LOOP EXECUTE format('UPDATE %I SET %s', c.name, c.sets); END LOOP;
+		END $$`)
 	d.stripe.call(t, http.MethodPost, "/_sim/prune", nil, nil)
 }
 

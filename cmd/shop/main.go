@@ -84,14 +84,15 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 }
 
 // misread says of a setting that cannot be read where to look, and which
-// variable it is if it came from one.
+// variable it is if it came from one: most are set so.
 func misread(err error) error {
-	text, _, variable := strings.Cut(err.Error(), " (from envar ")
-	if !variable {
-		return errors.New(text + ": see shop --help")
-	}
+	text, _, fromVariable := strings.Cut(err.Error(), " (from envar ")
 	text = flag.ReplaceAllStringFunc(text, func(name string) string {
-		return strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(name, "--"), "-", "_"))
+		variable := strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(name, "--"), "-", "_"))
+		if _, set := os.LookupEnv(variable); set || fromVariable {
+			return variable
+		}
+		return name
 	})
 	return errors.New(text + ": see shop --help")
 }

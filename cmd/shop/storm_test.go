@@ -120,7 +120,7 @@ func TestStormRefuses(t *testing.T) {
 	for args, says := range map[string]string{
 		"--orders 0":            "--orders is 0: set 1 to 100000",
 		"--copies 1001":         "--copies is 1001: set 1 to 1000",
-		"--at-once=-1":         "--at-once is -1: set 1 to 1000",
+		"--at-once=-1":          "--at-once is -1: set 1 to 1000",
 		"--for 0s":              "--for is 0s: set more than nothing",
 		"--url shop":            `--url is "shop": set a scheme and a host`,
 		"--url " + closed.URL:   "start the shop first (make run), or name it with --url",
