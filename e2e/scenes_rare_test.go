@@ -21,13 +21,16 @@ var rareScenes = []scene{
 		w.press(w.pay())
 		w.says("Sending, once", "Not known yet", "At most, once")
 	}},
-	{name: "checkout-handed-over", silent: true, open: func(t *testing.T, w *window) {
+	{name: "checkout-not-arrived", open: func(t *testing.T, w *window) {
 		require.NoError(t, w.context.Clock().Install())
 		w.order(soldCourse)
+		require.NoError(t, w.Route("**/payments", func(r playwright.Route) { _ = r.Abort() }))
 		w.press(w.pay())
 		w.unknown()
 		w.forward("02:05")
-		w.heading("We could not confirm this payment yet.")
+		w.says("We could not confirm this payment yet.")
+		w.forward("00:30")
+		w.says("This payment did not reach us. Nothing was charged.")
 	}},
 	{name: "checkout-not-made", open: func(t *testing.T, w *window) {
 		o := w.order(soldCourse)
@@ -126,13 +129,13 @@ var rareScenes = []scene{
 	}},
 	{name: "order-closed-charged-late", open: func(t *testing.T, w *window) {
 		o := w.givenBack(t, 4900)
-		w.becomes(t, o, "UPDATE orders SET status = 'expired', paid_at = NULL WHERE id = $1")
+		w.becomes(t, o, "UPDATE orders SET status = 'expired', paid_at = NULL, expires_at = clock_timestamp() WHERE id = $1")
 		w.visit("/orders/" + o.ID)
 		w.says("Refunded, $49.00", "This order is closed.")
 	}},
 	{name: "order-closed-charged-late-and-kept", open: func(t *testing.T, w *window) {
 		o := w.givenBack(t, 4900)
-		w.becomes(t, o, "UPDATE orders SET status = 'expired', paid_at = NULL WHERE id = $1",
+		w.becomes(t, o, "UPDATE orders SET status = 'expired', paid_at = NULL, expires_at = clock_timestamp() WHERE id = $1",
 			"UPDATE refunds SET status = 'failed' WHERE order_id = $1", "UPDATE payments SET refunded = 0 WHERE order_id = $1")
 		w.visit("/orders/" + o.ID)
 		w.says("Charged once. The refund did not go through")
@@ -153,6 +156,7 @@ var rareScenes = []scene{
 // back when the test has ended: what it shows did not happen.
 func (w *window) becomes(t *testing.T, o order, changes ...string) {
 	t.Helper()
+	eventually(t, "the shop has heard of all that happened", func() bool { return w.d.stripe.hasTold(t, o) })
 	rows := []struct{ table, id, columns string }{
 		{"orders", "id", "status, closing_at, paid_at, expires_at"},
 		{"payments", "order_id", "status, refunded, next_action, ask_at, created_at, updated_at"},
@@ -173,6 +177,27 @@ func (w *window) becomes(t *testing.T, o order, changes ...string) {
 	for _, change := range changes {
 		require.Equal(t, int64(1), w.d.execute(t, change, o.ID), change)
 	}
+}
+
+// hasTold is true once every event about an order is delivered: one that comes
+// later would put the truth back.
+func (s *stripe) hasTold(t testing.TB, o order) bool {
+	t.Helper()
+	var events struct {
+		Data []struct {
+			PendingWebhooks int `json:"pending_webhooks"`
+			Data            struct {
+				Object struct{ Metadata struct{ Order string } }
+			}
+		}
+	}
+	s.call(t, http.MethodGet, "/v1/events?limit=100", nil, &events)
+	for _, e := range events.Data {
+		if e.Data.Object.Metadata.Order == o.ID && e.PendingWebhooks > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // processing shows an order whose payment Stripe settles later.
@@ -203,6 +228,7 @@ func (w *window) givenUp(t *testing.T) order {
 	o := c.place(soldCourse)
 	c.pay(o, o.PaymentKey, "pm_card_visa").problem(t, http.StatusServiceUnavailable, "outcome_unknown")
 	for _, change := range []string{
+		"UPDATE orders SET created_at = created_at - interval '3 minutes' WHERE id = $1",
 		"UPDATE payments SET created_at = created_at - interval '3 minutes', updated_at = updated_at - interval '3 minutes' WHERE order_id = $1",
 		"UPDATE idempotency_keys SET lease_until = clock_timestamp() - interval '1 minute', completer_tries = 1000 WHERE key = (SELECT key FROM payments WHERE order_id = $1)",
 	} {
