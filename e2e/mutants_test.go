@@ -36,7 +36,7 @@ type change struct{ file, old, new string }
 // happen to a buyer.
 var mutants = []mutant{
 	{"the slot's index is dropped", []change{{"migrations/00002_shop.sql", "CREATE UNIQUE INDEX payments_slot", "CREATE INDEX payments_slot"}}, "./checkout", "TestPay/TwoKeysOneOrderIsOneConfirm"},
-	{"the claim overwrites", []change{{"idempotency/claim.go", "ON CONFLICT DO NOTHING` + returning", "ON CONFLICT (scope, key) DO UPDATE SET owner = excluded.owner` + returning"}}, "./checkout", "TestPay/ConcurrentDuplicatesChargeOnce"},
+	{"the claim overwrites", []change{{"idempotency/claim.go", "ON CONFLICT DO NOTHING` + returning", "ON CONFLICT (scope, key) DO UPDATE SET owner = excluded.owner` + returning"}}, "./idempotency", "TestClaim/OneThatIsNotCommittedYetIsWaitedFor"},
 	{"the claim looks first", []change{
 		{"idempotency/schema.sql", "    PRIMARY KEY (scope, key),\n    CONSTRAINT idempotency_keys_scope_length", "    CONSTRAINT idempotency_keys_scope_length"},
 		{"idempotency/claim.go", "VALUES ($1, $2, $3, clock_timestamp() + $4::interval, $5, $6, 'in_progress', $7)\n\t    ON CONFLICT DO NOTHING` + returning", "SELECT $1::text, $2::text, $3::text, clock_timestamp() + $4::interval, $5::text, $6::bytea, 'in_progress', $7::bytea\n\t WHERE NOT EXISTS (SELECT 1 FROM idempotency_keys WHERE scope = $1 AND key = $2)` + returning"},
@@ -56,7 +56,10 @@ var mutants = []mutant{
 	{"confirmed before the intent's id is stored", []change{{"checkout/call.go", "return c.checkpoint(ctx, intent.ID)", "c.order.Intent = intent.ID\n\treturn again, false"}}, "./checkout", "TestProtocol/NobodyConfirmsAnIntentWhoseIDIsNotStored"},
 	{"the downstream key is made from the client's", []change{{"checkout/id.go", "return \"pay:\" + p.ID", "return \"pay:\" + p.Key"}}, "./checkout", "TestProtocol/AKeyThatWasReapedIsANewPayment"},
 	{"the confirm is never repeated, nor canceled", []change{{"checkout/call.go", "intent, err = c.provider.CancelIntent(ctx, c.order.Intent, cancelKey(c.order, c.claim.Owner))", "err = nil"}}, "./checkout", "TestPay/ThirdTakeoverAsksAndCancels"},
-	{"a hint ends a payment whose owner is at work", []change{{"checkout/settle.go", "waiting := p.Status == PaymentRequiresAction || p.Status == PaymentProcessing", "waiting := p.Status != PaymentSucceeded"}}, "./checkout", "TestEvent/AnEarlierAttemptsFailureChangesNothingOnTheNext"},
+	{"a hint ends a payment whose owner is at work", []change{
+		{"checkout/settle.go", "waiting := p.Status == PaymentRequiresAction || p.Status == PaymentProcessing", "waiting := p.Status != PaymentSucceeded"},
+		{"checkout/hint.go", "return v.order.Intent != \"\" && (v.payment.Status == PaymentRequiresAction || v.payment.Status == PaymentProcessing)", "return v.order.Intent != \"\""},
+	}, "./checkout", "TestEvent/AnEarlierAttemptsFailureChangesNothingOnTheNext"},
 	{"a released payment is retaken beside another", []change{{"checkout/pay.go", "SELECT 1 FROM payments WHERE account = $1 AND order_id = $2\n\t\t\t   AND status IN ('pending', 'requires_action', 'processing', 'succeeded'))\n\t\t   AND EXISTS", "SELECT 1 FROM payments WHERE false AND order_id = $2)\n\t\t   AND EXISTS"}}, "./checkout", "TestProtocol/AReleasedKeyIsRefusedBesideAnotherPayment"},
 	{"no key is minted after an attempt without money", []change{{"checkout/settle.go", "if o.PaymentKey != p.Key {", "if o.PaymentKey == p.Key {"}}, "./checkout", "TestPay/DeclineReplaysAndTheNextKeyPays"},
 	{"amount and order are not checked", []change{{"checkout/settle.go", "if in.Money != p.Price || in.Live != s.Live ||", "if false ||"}}, "./checkout", "TestEvent/AmountThatIsNotTheOrdersIsParked"},
