@@ -91,6 +91,56 @@ func TestBrowserWhatHappened(t *testing.T) {
 	}
 }
 
+// TestBrowserWhatHappenedOutlivesAKill: the shop is killed after Stripe charged
+// and before it could write that down. The page comes to the receipt by itself,
+// or by its one button, and the receipt draws both processes: the one that died
+// with the claim, and the one that took over when the lease had lapsed.
+func TestBrowserWhatHappenedOutlivesAKill(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		t.Run(mode.name, func(t *testing.T) {
+			t.Parallel()
+			d := deploy(t, brief...)
+			first := d.open(t)
+			w := d.browse(t, first, mode.option)
+			d.stripe.keepToItself(t)
+			o := w.order(soldCourse)
+			held := d.stripe.hold(t, stripesim.Answer)
+			w.press(w.pay())
+			held.reached(t)
+			first.kill(t)
+			held.drop(t)
+			d.reopen(t, first)
+			b := w.tab
+			if !mode.script { // that tab shows an error of the browser
+				b = w.another()
+				b.visit("/orders/" + o.ID)
+				b.sendAgainUntil(b.ours())
+			}
+			ch := b.receipt(o)
+			require.Equal(t, o.PaymentKey, w.requireOneKey())
+			require.Equal(t, 1, d.stripe.confirms(t, ch.PaymentIntent).Executed)
+
+			b.says("When its lease had lapsed, a second owner in another process took over", "it was killed, or cut off", "recorded the one charge")
+			require.NoError(t, expect.Locator(b.lanes()).ToHaveCount(2), "an owner that died, and one that took over")
+			for i, want := range []string{"lapse", "charge"} {
+				lane, err := b.lanes().Nth(i).GetByRole("img").First().GetAttribute("aria-label")
+				require.NoError(t, err)
+				require.Contains(t, lane, want)
+			}
+			if mode.script {
+				b.requireSound(t)
+			}
+
+			// And the ledger names the two processes.
+			processes := sql[[]string](t, d, `
+				SELECT array_agg(instance ORDER BY attempt) FROM key_history WHERE key = $1 AND what IN ('claimed', 'taken_over')`, o.PaymentKey)
+			require.Len(t, processes, 2)
+			require.NotEqual(t, processes[0], processes[1])
+		})
+	}
+}
+
 // lanes are the rows of the drawing, without its axis.
 func (b *tab) lanes() playwright.Locator {
 	return b.GetByRole("region", playwright.PageGetByRoleOptions{Name: "What happened"}).
