@@ -12,6 +12,7 @@ import (
 
 	"payonce/checkout"
 	"payonce/checkout/stripesim"
+	"payonce/migrations/dbtest"
 )
 
 const bank = "pm_card_authenticationRequired"
@@ -173,12 +174,14 @@ func TestAction(t *testing.T) {
 
 	t.Run("ProcessingIsSettledByItsEvent", func(t *testing.T) {
 		t.Parallel()
-		s := open(t)
+		// Not by itself, which could be before the answer is recorded.
+		s := openLater(t, dbtest.New(t), time.Hour)
 		s.listen(s.Service)
 		order := s.order(course)
 		answer, err := s.pay(order.ID, order.PaymentKey, "pm_sim_processing")
 		require.NoError(t, err)
 		require.Equal(t, 202, answer.Status)
+		require.NoError(t, s.stripe.Finish(s.intent(order.ID).ID, stripesim.Succeeded))
 		s.until("settled", func() bool { return s.now(order.ID).Status == checkout.OrderPaid })
 		s.agree(order.ID, 1)
 	})
