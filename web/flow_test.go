@@ -54,7 +54,8 @@ func openReal(t *testing.T) *realShop {
 	t.Cleanup(func() { _ = ledger.Close(context.Background()) })
 	service, err := checkout.New(checkout.Config{
 		Pool: pool, Ledger: ledger, Provider: provider, PublicURL: publicURL, PartialRefunds: true,
-		Methods: append(checkout.TestMethods(), checkout.FaultMethods()...),
+		// Stripe's card whose charge is questioned is not on the shop's list.
+		Methods: append(append(checkout.TestMethods(), checkout.FaultMethods()...), checkout.Method{ID: "pm_card_createDispute", Name: "Visa ending 0259"}),
 	})
 	require.NoError(t, err)
 	s := &realShop{shop: shop{t: t}, pool: pool, stripe: stripe, base: bank.URL, provider: provider, service: service}
