@@ -18,7 +18,7 @@ run: ## build the shop and open it, with its own PostgreSQL and its own local St
 	@exec $(SHOP)
 
 test: ## install what the tests need, and run all of them with the race detector
-	$(GO) test -race -timeout 20m ./...
+	$(GO) test -race -timeout 25m ./...
 
 check: ## the cheap checks: format, vet, staticcheck, generated code up to date
 	@unformatted="$$($(GO) tool gofumpt -l $(SOURCES))"; if [ -n "$$unformatted" ]; then echo "gofumpt would change:"; echo "$$unformatted"; exit 1; fi

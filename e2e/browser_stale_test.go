@@ -78,7 +78,7 @@ func TestBrowserStalePage(t *testing.T) {
 		t.Run("LostSession"+mode.name, func(t *testing.T) {
 			t.Parallel()
 			w, o := open(t)
-			require.NoError(t, w.context.ClearCookies())
+			w.loseSession(mode.script)
 			w.press(w.pay())
 			w.says("We do not know who you are yet.")
 			w.requireReadable()

@@ -33,7 +33,8 @@ func TestKilled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d := deploy(t, brief...)
+			// The dead owner's lease ends when the test says so.
+			d := deploy(t, "PROVIDER_TIMEOUT=3s", clientsOnly)
 			first := d.open(t)
 			customer := d.customer(t, first)
 			d.stripe.keepToItself(t)
@@ -53,6 +54,7 @@ func TestKilled(t *testing.T) {
 			require.Positive(t, again.retryAfter(), "the dead owner's lease")
 			customer.pay(o, newKey(), "pm_card_mastercard").problem(t, http.StatusConflict, "payment_in_progress")
 
+			d.execute(t, `UPDATE idempotency_keys SET lease_until = clock_timestamp() WHERE status = 'in_progress'`)
 			p := customer.paid(customer.postUntilKnown(paymentsOf(o), o.PaymentKey, paymentBody("pm_card_visa")))
 			held.release(t) // a call that was still on its way arrives now
 			require.Equal(t, p.Charge, d.stripe.requireOneCharge(t, o).ID)

@@ -41,11 +41,10 @@ func (b *tab) reload() {
 		return err
 	}
 	err := again()
-	switch {
-	case err == nil:
-	case strings.Contains(err.Error(), "ERR_ABORTED"):
+	if err != nil && strings.Contains(err.Error(), "ERR_ABORTED") {
 		err = again() // it ended a form that was on its way, and itself with it
-	case strings.Contains(err.Error(), "Not attached to an active page"):
+	}
+	if err != nil && strings.Contains(err.Error(), "Not attached to an active page") {
 		// The browser is between two pages and has none to load again; the
 		// address can still be opened.
 		_, err = b.Goto(b.URL(), playwright.PageGotoOptions{WaitUntil: playwright.WaitUntilStateDomcontentloaded})
@@ -159,6 +158,9 @@ func (b *tab) ours() playwright.Locator {
 func (b *tab) has(what playwright.Locator) bool {
 	b.w.t.Helper()
 	n, err := what.Count()
+	for err != nil && strings.Contains(err.Error(), "Execution context was destroyed") {
+		n, err = what.Count() // the page it was asked of has just gone
+	}
 	require.NoError(b.w.t, err)
 	return n > 0
 }

@@ -202,3 +202,14 @@ func (w *window) customer() *customer {
 	}
 	return c
 }
+
+// loseSession takes the cookies of a checkout that nobody has paid. Its script
+// first has the answer to its question for the charges: one that comes later
+// would bring a session back.
+func (w *window) loseSession(script bool) {
+	w.t.Helper()
+	if script {
+		require.NoError(w.t, expect.Locator(w.Locator(".count-value")).ToHaveText("0"))
+	}
+	require.NoError(w.t, w.context.ClearCookies())
+}
