@@ -99,8 +99,9 @@ func TestOrderPage(t *testing.T) {
 	stolen.DeclineCode = "stolen_card"
 	asked := attempt(checkout.PaymentRequiresAction)
 	asked.NextAction = "https://bank.test/3ds"
+	made := time.Now()
 	fresh := attempt(checkout.PaymentPending)
-	fresh.UpdatedAt = time.Now().Add(time.Hour) // however long this test waits for its turn
+	fresh.UpdatedAt = made
 	old := attempt(checkout.PaymentPending)
 	old.UpdatedAt = time.Now().Add(-2 * time.Minute)
 	token := attempt(checkout.PaymentPending)
@@ -171,6 +172,9 @@ func TestOrderPage(t *testing.T) {
 		t.Run(row.given, func(t *testing.T) {
 			t.Parallel()
 			s := open(t)
+			for i := range row.order.Payments { // as old as the row says, however long it waited for its turn
+				row.order.Payments[i].UpdatedAt = row.order.Payments[i].UpdatedAt.Add(time.Since(made))
+			}
 			s.fake.orders[someOrder] = row.order
 			got := s.send(get("/orders/"+someOrder+row.query, fromBrowser))
 			require.Equal(t, 200, got.status)

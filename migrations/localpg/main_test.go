@@ -143,6 +143,10 @@ var testProgramOnce = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "localpg.test")
+	// No fork meanwhile: a child would have the file open for writing until its
+	// exec, and the kernel runs no file that is.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	return path, errors.Join(os.WriteFile(path, content, 0o755), os.Chmod(path, 0o755), os.Chmod(dir, 0o711))
 })
 
