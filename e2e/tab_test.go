@@ -34,20 +34,25 @@ func (b *tab) visit(path string) playwright.Response {
 	return answer
 }
 
+// reload loads the page again, as a visitor does at any moment: also while a
+// form is on its way, when the browser is between two pages.
 func (b *tab) reload() {
 	b.w.t.Helper()
 	again := func() error {
 		_, err := b.Reload(playwright.PageReloadOptions{WaitUntil: playwright.WaitUntilStateDomcontentloaded})
 		return err
 	}
+	is := func(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }
 	err := again()
-	if err != nil && strings.Contains(err.Error(), "ERR_ABORTED") {
-		err = again() // it ended a form that was on its way, and itself with it
+	if is(err, "ERR_ABORTED") {
+		err = again() // it ended the form, and itself with it
 	}
-	if err != nil && strings.Contains(err.Error(), "Not attached to an active page") {
-		// The browser is between two pages and has none to load again; the
-		// address can still be opened.
+	if is(err, "Not attached to an active page") {
+		// There is no page to load again; the address can still be opened.
 		_, err = b.Goto(b.URL(), playwright.PageGotoOptions{WaitUntil: playwright.WaitUntilStateDomcontentloaded})
+	}
+	if is(err, "is interrupted by another navigation") {
+		err = nil // a reload that was asked for before gets there after all
 	}
 	require.NoError(b.w.t, err)
 	b.requireReadable()
