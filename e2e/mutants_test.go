@@ -98,7 +98,7 @@ var mutants = []mutant{
 		{"checkout/settle.go", "case !waiting || in.ID != o.Intent:", "case !waiting:"},
 		{"checkout/event.go", "if intent.Status != IntentSucceeded || !e.Hint && e.Type != \"payment_intent.succeeded\" {", "if intent.Status != IntentCanceled && (intent.Status != IntentSucceeded || !e.Hint && e.Type != \"payment_intent.succeeded\") {"},
 	}, "./checkout", "TestGeneration/CanceledOfAnOlderOneChangesNothing"},
-	{"a pending refund counts as given back", []change{{"checkout/refunding.go", "WHERE account = $1 AND payment_id = $2 AND status = 'succeeded')\n\t\t WHERE", "WHERE account = $1 AND payment_id = $2 AND status <> 'failed')\n\t\t WHERE"}}, "./checkout", "TestCompleter/AsksAboutAPendingRefund"},
+	{"a pending refund counts as given back", []change{{"checkout/refund_record.go", "WHERE account = $1 AND payment_id = $2 AND status = 'succeeded')\n\t\t WHERE", "WHERE account = $1 AND payment_id = $2 AND status <> 'failed')\n\t\t WHERE"}}, "./checkout", "TestCompleter/AsksAboutAPendingRefund"},
 	{"money for a payment that had ended is dropped", []change{{"checkout/settle.go", "WHERE account = $1 AND id = $2 AND status <> 'succeeded'`", "WHERE account = $1 AND id = $2 AND status IN ('pending', 'requires_action', 'processing')`"}}, "./checkout", "TestProtocol/MoneyIsRecordedWhateverWasBelieved"},
 	{"the client's half forgets a lost send", []change{{"idempotency/retry/retry.go", "if !p.SafeNewKey || r.doubt && !r.settles() {", "if !p.SafeNewKey {"}}, "./idempotency/retry", "TestDo/ALostSendIsNotForgotten"},
 }

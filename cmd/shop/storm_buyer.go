@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -250,14 +251,7 @@ func (s *storm) ask(ctx context.Context, session, path string) (*http.Response, 
 		answer.Body = io.NopCloser(bytes.NewReader(body))
 		return answer, nil
 	}
-	return nil, orError(failed, errors.New("no shop answers"))
-}
-
-func orError(err, other error) error {
-	if err == nil {
-		return other
-	}
-	return err
+	return nil, cmp.Or(failed, errors.New("no shop answers"))
 }
 
 // firstOf is the beginning of an answer, for a line of text.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -25,7 +26,7 @@ func (s *summary) add(t tale) {
 	s.orders++
 	if t.failed != nil {
 		s.failed++
-		s.why = orError(s.why, t.failed)
+		s.why = cmp.Or(s.why, t.failed)
 		return
 	}
 	if t.unknown {
