@@ -68,6 +68,6 @@ function start(page) {
     import("./try.js").then(({ offer }) => offer(page, {
       begin: () => dispatch({ type: "test" }) && state.key,
       end: (result) => dispatch({ type: "tested", ...result }),
-    }));
+    }), () => {}); // offline just now: the page pays without its panel
   }
 }
