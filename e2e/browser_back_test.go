@@ -99,7 +99,7 @@ func TestBrowserBack(t *testing.T) {
 // browsers do, and notes which pages it shows out of its memory.
 func (w *window) keepPages() {
 	w.t.Helper()
-	require.NoError(w.t, w.context.Route("**/orders/*", func(r playwright.Route) {
+	w.intercept("**/orders/*", func(r playwright.Route) {
 		if !r.Request().IsNavigationRequest() || r.Request().Method() != http.MethodGet {
 			_ = r.Continue()
 			return
@@ -112,7 +112,7 @@ func (w *window) keepPages() {
 		headers := answer.Headers()
 		delete(headers, "cache-control")
 		_ = r.Fulfill(playwright.RouteFulfillOptions{Response: answer, Headers: headers})
-	}))
+	})
 	w.context.OnConsole(func(m playwright.ConsoleMessage) {
 		if url, found := strings.CutPrefix(m.Text(), "kept: "); found {
 			w.mu.Lock()

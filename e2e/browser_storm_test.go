@@ -50,7 +50,7 @@ func TestBrowserStorm(t *testing.T) {
 			const times = 3
 			var arrived atomic.Int32
 			over := make(chan struct{}) // so that the words are seen, however fast it is
-			require.NoError(t, w.Route("**/payments", func(r playwright.Route) {
+			w.intercept("**/payments", func(r playwright.Route) {
 				switch n := arrived.Add(1); {
 				case n > times:
 					<-over
@@ -58,7 +58,7 @@ func TestBrowserStorm(t *testing.T) {
 				default:
 					storm.how(r)
 				}
-			}))
+			})
 			w.press(w.pay())
 			w.says(storm.say)
 			require.NoError(t, expect.Locator(w.pay()).ToHaveAttribute("aria-disabled", "true"))
@@ -75,12 +75,12 @@ func TestBrowserStorm(t *testing.T) {
 		w := d.browse(t, shop)
 		require.NoError(t, w.context.Clock().Install())
 		o := w.order(soldCourse)
-		require.NoError(t, w.Route("**/payments", busy(http.StatusServiceUnavailable, problemType, overloaded)))
+		w.intercept("**/payments", busy(http.StatusServiceUnavailable, problemType, overloaded))
 		w.press(w.pay())
 		w.says("The shop is busy.")
 		w.forward("02:05")
 		w.says("It could not take this payment for two minutes.", "Not charged")
-		require.NoError(t, w.Unroute("**/payments"))
+		w.letThrough("**/payments")
 		w.press(w.pay())
 		w.receipt(o)
 		require.Equal(t, o.PaymentKey, w.requireOneKey())

@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/playwright-community/playwright-go"
 )
@@ -13,14 +15,30 @@ import (
 const elsewhere = "shop.test"
 
 // The browsers of a run, started when the first test asks. Playwright switches
-// the back/forward cache off, people do not, so there is one of each.
+// the back/forward cache off, people do not, so there is one of each; the headless
+// shell does not have that cache at all.
 var (
-	plainBrowser = sync.OnceValues(func() (playwright.Browser, error) { return launch() })
-	cacheBrowser = sync.OnceValues(func() (playwright.Browser, error) { return launch("--disable-back-forward-cache") })
-	driver       = sync.OnceValues(func() (*playwright.Playwright, error) {
+	plainBrowser = sync.OnceValues(func() (playwright.Browser, error) {
+		path, err := chromium()
+		if err != nil {
+			return nil, err
+		}
+		if shell, found := installedShell(); found {
+			path = shell
+		}
+		return launch(path)
+	})
+	cacheBrowser = sync.OnceValues(func() (playwright.Browser, error) {
+		path, err := chromium()
+		if err != nil {
+			return nil, err
+		}
+		return launch(path, "--disable-back-forward-cache")
+	})
+	driver = sync.OnceValues(func() (*playwright.Playwright, error) {
 		p, err := startDriver()
 		if err == nil {
-			afterAllTests(p.Stop)
+			afterAllTests(func() error { return answered("ending Playwright", p.Stop) })
 		}
 		return p, err
 	})
@@ -33,11 +51,8 @@ var (
 	})
 )
 
-func launch(without ...string) (playwright.Browser, error) {
-	path, err := chromium()
-	if err != nil {
-		return nil, err
-	}
+// launch starts a browser without some of the arguments that Playwright gives it.
+func launch(path string, without ...string) (playwright.Browser, error) {
 	p, err := driver()
 	if err != nil {
 		return nil, err
@@ -57,8 +72,21 @@ func launch(without ...string) (playwright.Browser, error) {
 	if err != nil {
 		return nil, errors.New("starting " + path + ": " + oneLine(err))
 	}
-	afterAllTests(func() error { return browser.Close() })
+	afterAllTests(func() error { return answered("ending the browser", func() error { return browser.Close() }) })
 	return browser, nil
+}
+
+// answered makes a call for which Playwright has no timeout, and does not wait
+// for ever: a test that hangs would take all others with it.
+func answered(what string, call func() error) error {
+	err := make(chan error, 1)
+	go func() { err <- call() }()
+	select {
+	case err := <-err:
+		return err
+	case <-time.After(patience):
+		return fmt.Errorf("%s: Playwright has not answered in %s", what, patience)
+	}
 }
 
 // tables are the places in the browser. More pages at once than this are

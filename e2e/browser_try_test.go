@@ -94,7 +94,7 @@ func TestBrowserTryToBreakIt(t *testing.T) {
 		w.choose("Mastercard ending 4444")
 
 		arrive, asked := make(chan struct{}), make(chan struct{}, 1000)
-		require.NoError(t, w.Route("**/payments", func(r playwright.Route) {
+		w.intercept("**/payments", func(r playwright.Route) {
 			if strings.HasPrefix(r.Request().Headers()["content-type"], "application/json") {
 				select {
 				case <-arrive:
@@ -106,7 +106,7 @@ func TestBrowserTryToBreakIt(t *testing.T) {
 				return
 			}
 			require.NoError(t, r.Continue())
-		}))
+		})
 		w.OnRequest(func(r playwright.Request) {
 			if r.Method() == http.MethodGet && strings.HasSuffix(r.URL(), "/orders/"+o.ID) {
 				asked <- struct{}{}
@@ -131,9 +131,9 @@ func TestBrowserTryToBreakIt(t *testing.T) {
 		w := d.browse(t, shop)
 		o := w.order(soldCourse)
 		w.counted("0")
-		require.NoError(t, w.Route("**/charges", func(r playwright.Route) {
+		w.intercept("**/charges", func(r playwright.Route) {
 			require.NoError(t, r.Abort())
-		}))
+		})
 		w.press(w.panel().GetByRole("button", playwright.LocatorGetByRoleOptions{Name: "Send it twice"}))
 		w.says("The course is yours.")
 		w.counted("?")

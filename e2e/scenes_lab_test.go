@@ -103,7 +103,7 @@ func (w *window) measured(t *testing.T, path string, settings map[string]any) (a
 // when the run was under way.
 func (w *window) hearNothing(t *testing.T) {
 	t.Helper()
-	require.NoError(t, w.context.Route("**/lab/runs/*/events", func(playwright.Route) {}))
+	w.intercept("**/lab/runs/*/events", func(playwright.Route) {})
 }
 
 // takes chooses settings with which a run has 20 trials, and in each of them a

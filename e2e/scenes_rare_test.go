@@ -17,14 +17,14 @@ var rareScenes = []scene{
 	}},
 	{name: "checkout-sending", open: func(t *testing.T, w *window) {
 		w.order(soldCourse)
-		require.NoError(t, w.Route("**/payments", func(playwright.Route) {})) // it stays on its way
+		w.intercept("**/payments", func(playwright.Route) {}) // it stays on its way
 		w.press(w.pay())
 		w.says("Sending, once", "Not known yet", "At most, once")
 	}},
 	{name: "checkout-not-arrived", open: func(t *testing.T, w *window) {
 		require.NoError(t, w.context.Clock().Install())
 		w.order(soldCourse)
-		require.NoError(t, w.Route("**/payments", func(r playwright.Route) { _ = r.Abort() }))
+		w.intercept("**/payments", func(r playwright.Route) { _ = r.Abort() })
 		w.press(w.pay())
 		w.unknown()
 		w.forward("02:05")

@@ -19,8 +19,11 @@ type tab struct {
 // another opens another tab of the same person.
 func (w *window) another() *tab {
 	w.t.Helper()
-	page, err := w.context.NewPage()
-	require.NoError(w.t, err)
+	var page playwright.Page
+	require.NoError(w.t, answered("a tab", func() (err error) {
+		page, err = w.context.NewPage()
+		return err
+	}))
 	return &tab{w, page}
 }
 
@@ -38,23 +41,22 @@ func (b *tab) visit(path string) playwright.Response {
 // form is on its way, when the browser is between two pages.
 func (b *tab) reload() {
 	b.w.t.Helper()
-	again := func() error {
+	eventually(b.w.t, "a page is loaded again", func() bool {
 		_, err := b.Reload(playwright.PageReloadOptions{WaitUntil: playwright.WaitUntilStateDomcontentloaded})
-		return err
-	}
-	is := func(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }
-	err := again()
-	if is(err, "ERR_ABORTED") {
-		err = again() // it ended the form, and itself with it
-	}
-	if is(err, "Not attached to an active page") {
-		// There is no page to load again; the address can still be opened.
-		_, err = b.Goto(b.URL(), playwright.PageGotoOptions{WaitUntil: playwright.WaitUntilStateDomcontentloaded})
-	}
-	if is(err, "is interrupted by another navigation") {
-		err = nil // a reload that was asked for before gets there after all
-	}
-	require.NoError(b.w.t, err)
+		is := func(text string) bool { return err != nil && strings.Contains(err.Error(), text) }
+		switch {
+		case is("ERR_ABORTED"): // it ended the form, and itself with it
+			return false
+		case is("Not attached to an active page"):
+			// There is no page to load again; the address can still be opened.
+			_, err = b.Goto(b.URL(), playwright.PageGotoOptions{WaitUntil: playwright.WaitUntilStateDomcontentloaded})
+		}
+		if is("is interrupted by another navigation") {
+			err = nil // a reload that was asked for before gets there after all
+		}
+		require.NoError(b.w.t, err)
+		return true
+	})
 	b.requireReadable()
 }
 

@@ -26,10 +26,11 @@ type window struct {
 	context playwright.BrowserContext
 	*tab
 
-	mu       sync.Mutex
-	sent     []submission
-	faults   []string
-	memories []string // addresses of pages out of the back/forward cache
+	mu          sync.Mutex
+	sent        []submission
+	faults      []string
+	memories    []string // addresses of pages out of the back/forward cache
+	intercepted int      // requests that a handler of intercept was given
 }
 
 // submission is a payment that a page sent, as the browser saw it leave.
@@ -69,11 +70,14 @@ func (d *deployment) browseIn(t *testing.T, browser playwright.Browser, address 
 	for _, option := range options {
 		option(&settings)
 	}
-	context, err := browser.NewContext(settings)
-	require.NoError(t, err)
+	var context playwright.BrowserContext
+	require.NoError(t, answered("a window", func() (err error) {
+		context, err = browser.NewContext(settings)
+		return err
+	}))
 	w := &window{t: t, d: d, url: address, context: context}
 	context.SetDefaultTimeout(float64(patience.Milliseconds()))
-	require.NoError(t, context.Tracing().Start(playwright.TracingStartOptions{Snapshots: playwright.Bool(true)}))
+	require.NoError(t, context.Tracing().Start(playwright.TracingStartOptions{Snapshots: playwright.Bool(false)}))
 	t.Cleanup(w.close)
 	w.listen()
 	w.tab = w.another()
@@ -101,6 +105,26 @@ func (w *window) listen() {
 			w.blame("a request to " + r.URL())
 		}
 	})
+}
+
+// intercept puts a handler between all pages of the window and what they ask of
+// the addresses that match a pattern.
+func (w *window) intercept(pattern string, handler func(playwright.Route)) {
+	w.t.Helper()
+	require.NoError(w.t, w.context.Route(pattern, func(r playwright.Route) {
+		// Playwright has just read, with no lock of its own, whether the window is
+		// closed. Its close takes this lock before, which makes that no data race.
+		w.mu.Lock()
+		w.intercepted++
+		w.mu.Unlock()
+		handler(r)
+	}))
+}
+
+// letThrough ends what intercept began.
+func (w *window) letThrough(pattern string) {
+	w.t.Helper()
+	require.NoError(w.t, w.context.Unroute(pattern))
 }
 
 func (w *window) blame(fault string) {
@@ -163,11 +187,27 @@ func (w *window) close() {
 	if len(faults) > 0 {
 		w.t.Errorf("what no page may do: %s", strings.Join(faults, "; "))
 	}
-	if !w.t.Failed() {
+	if w.t.Failed() {
+		w.keep()
+	} else {
 		_ = w.context.Tracing().Stop()
-		require.NoError(w.t, w.context.Close())
-		return
 	}
+	// A browser that is asked to close a window just while a page of it goes
+	// elsewhere may never answer. What a test asks for is done by now, so a window
+	// that stays open until the browser ends is none of its faults.
+	for _, page := range w.context.Pages() {
+		_, _ = page.Goto("about:blank", playwright.PageGotoOptions{Timeout: playwright.Float(10_000)})
+	}
+	w.mu.Lock()
+	intercepted := w.intercepted // see intercept
+	w.mu.Unlock()
+	if err := answered("closing a window", func() error { return w.context.Close() }); err != nil {
+		w.t.Logf("%v, after %d requests were intercepted", err, intercepted)
+	}
+}
+
+// keep writes down how a test that failed looked.
+func (w *window) keep() {
 	dir := filepath.Join(resultsDir, regexp.MustCompile(`[^\w/.-]+`).ReplaceAllString(w.t.Name(), "_"))
 	_ = os.MkdirAll(dir, 0o755)
 	for i, page := range w.context.Pages() {
@@ -179,7 +219,6 @@ func (w *window) close() {
 	if err := w.context.Tracing().Stop(filepath.Join(dir, "trace.zip")); err != nil {
 		w.t.Logf("no trace: %v", err)
 	}
-	_ = w.context.Close()
 	w.t.Logf("kept in %s", dir)
 }
 
