@@ -340,6 +340,23 @@ func TestCancel(t *testing.T) {
 		b.says("Do not pay again.")
 	})
 
+	t.Run("ThatStripeDoesNotCarryOutSaysSo", func(t *testing.T) {
+		t.Parallel()
+		s := openReal(t)
+		order := s.ordered(slug)
+		cancel := "/payments/" + s.asked(order).ID + "/cancel"
+		const words = "Stripe did not answer our last request, so this payment still waits for you."
+		b := s.browse("/orders/" + order.ID)
+		require.NotContains(t, b.page(), words)
+		lost, err := s.stripe.Add(stripesim.Rule{Path: "/v1/payment_intents/*/cancel", Action: stripesim.Drop, At: stripesim.Arrival, Times: -1})
+		require.NoError(t, err)
+		b.follow(s.send(form(cancel, "")))
+		b.says("Your bank asks you to confirm.", words)
+		lost.Remove()
+		b.follow(s.send(form(cancel, "")))
+		b.says("The payment was not made. Nothing was charged.")
+	})
+
 	t.Run("IsRefused", func(t *testing.T) {
 		t.Parallel()
 		s := openReal(t)

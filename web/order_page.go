@@ -46,6 +46,10 @@ func replayed(c echo.Context) bool { return c.QueryParam("replayed") == "1" }
 // between true sentences only: the address is the client's to write.
 func refusedBy(c echo.Context) string { return c.QueryParam("code") }
 
+// unanswered are the codes with which POST /payments/{id}/cancel leads back when
+// Stripe did not carry it out.
+var unanswered = map[string]bool{"outcome_unknown": true, "provider_busy": true, "provider_refused": true}
+
 // checkout is the page of an order that can be paid now.
 func (s *Server) checkout(c echo.Context, o checkout.Order) view.Checkout {
 	m := view.Checkout{
@@ -111,6 +115,7 @@ func (s *Server) checking(c echo.Context, o checkout.Order) view.Checking {
 		switch p.Status {
 		case checkout.PaymentRequiresAction:
 			m.State, m.BankURL, m.CanCancel = view.RequiresAction, p.NextAction, true
+			m.Unanswered = unanswered[refusedBy(c)]
 			if s.cfg.Completes {
 				m.GivenUp = span(s.cfg.Policy.ActionTimeout)
 			}

@@ -26,6 +26,8 @@ type Checking struct {
 	BankURL string   // with RequiresAction: the bank's page
 	// CanCancel, with RequiresAction, offers to give this payment up so that another card can be used.
 	CanCancel bool
+	// Unanswered, with RequiresAction, says that Stripe did not answer what the buyer asked for last: giving the payment up.
+	Unanswered bool
 	// Asking says that the shop itself keeps asking, also when the buyer is away: only then may the page promise it.
 	Asking bool
 	// GivenUp, where set with RequiresAction, is how long the bank may wait before the shop gives the payment up: "15 minutes".
