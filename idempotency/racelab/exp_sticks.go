@@ -64,7 +64,7 @@ func whatSticks() *Experiment {
 		Workers:    parties(3), Trials: fewTrials,
 		Variants: []Variant{
 			{
-				Name: "decline-forgotten", Title: "A decline is forgotten", Sort: Broken, Lanes: three, AlwaysHolds: true,
+				Name: "decline-forgotten", Title: "A decline is forgotten", Sort: Broken, Lanes: three, AlwaysHolds: true, Headline: callsFigure,
 				About: "The claim is deleted when the card is declined. Every retry of the same request asks the bank again.",
 				SQL:   []Line{plain(claimPlain), note("the bank declines"), fault(deleteKey)}, tables: plainTable,
 				work: func(ctx context.Context, w *worker) (Answer, error) {
@@ -82,7 +82,7 @@ func whatSticks() *Experiment {
 				expect: []expectation{charges("0"), outcomes("3 × 402"), figure(callsFigure, "3")},
 			},
 			{
-				Name: "decline-stored", Title: "A decline is stored", Sort: Right, Lanes: three, AlwaysHolds: true,
+				Name: "decline-stored", Title: "A decline is stored", Sort: Right, Lanes: three, AlwaysHolds: true, Headline: callsFigure,
 				About: "One call, and the same 402 for each retry. Another card is another request, with a key of its own.",
 				SQL:   []Line{plain(ledgerClaim), note("the bank declines"), cure(ledgerDone), note("a retry replays the 402"), plain(ledgerRead)},
 				Uses:  usesRecord, ledger: true, wait: -1, work: tries(decline, decline, decline), after: all(providerCalls, stateOfTheKey, differentAnswers),
