@@ -129,6 +129,9 @@ func labClaim(c claimView) view.LabClaim {
 			racelab.ByTest: view.ClaimTested, racelab.Unproven: view.ClaimNotRun,
 		}[c.Verdict],
 	}
+	if c.Unanswered {
+		m.Measured = "run with other settings, which do not answer it"
+	}
 	if e, err := racelab.Find(c.Experiment); err == nil {
 		m.Experiment, m.URL = e.Title, labPath+"/"+e.Name
 		if c.Run != "" {

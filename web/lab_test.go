@@ -125,6 +125,7 @@ func TestLabInABrowser(t *testing.T) {
 	require.Contains(t, page, "2 charged")
 	require.Contains(t, page, "1 charged, 1 replayed")
 	require.Contains(t, page, `<option value="2" selected>`)
+	require.Contains(t, s.send(get("/lab", fromBrowser)).page(), "run with other settings, which do not answer it")
 
 	// The address is anybody's.
 	s.cookie = s.newCustomer()

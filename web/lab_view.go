@@ -36,6 +36,9 @@ type claimView struct {
 	Verdict  racelab.Verdict `json:"verdict"`
 	// Run is the id of the run that showed it.
 	Run string `json:"run,omitempty"`
+	// Unanswered is true of a run whose settings, or whose choice of variants,
+	// answer no claim.
+	Unanswered bool `json:"unanswered,omitempty"`
 }
 
 // labRunView is the JSON of a run.
@@ -91,6 +94,7 @@ func claimsBy(claims []racelab.Claim, runs map[string]*labRun) []claimView {
 		if v.Verdict == racelab.ByTest {
 			v.Measured = ""
 		}
+		v.Unanswered = result != nil && v.Verdict == racelab.Unproven
 		list = append(list, v)
 	}
 	return list
