@@ -219,18 +219,26 @@ func (l *labRuns) parts(sweep *labRun) map[string]*labRun {
 	return parts
 }
 
-// latest gives the newest run of each experiment that can answer a claim: with
-// the settings that the articles speak of, and ended with a result.
+// answers tells whether a run can answer a claim.
+func (r *labRun) answers() bool { return r.experiment.Answers(r.settings) }
+
+// latest gives the newest run of each experiment that ended with a result. One
+// with the settings that the articles speak of comes before newer ones with
+// others, which answer no claim.
 func (l *labRuns) latest() map[string]*labRun {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	newest := map[string]*labRun{}
 	for _, r := range l.order {
-		if r.experiment == nil || !r.hasEnded() || !r.experiment.Answers(r.settings) {
+		if r.experiment == nil || !r.hasEnded() {
+			continue
+		}
+		name := r.experiment.Name
+		if before := newest[name]; before != nil && before.answers() && !r.answers() {
 			continue
 		}
 		if result, _ := r.outcome(); result != nil {
-			newest[r.experiment.Name] = r
+			newest[name] = r
 		}
 	}
 	return newest
