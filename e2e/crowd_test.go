@@ -15,7 +15,8 @@ import (
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	const crowd = 40
-	d := deploy(t, "DB_MAX_CONNS=4", clientsOnly)
+	// Their calls outlast the arrival of the last of them, also on a slow machine.
+	d := deploy(t, "DB_MAX_CONNS=4", "PROVIDER_TIMEOUT=50s", "LEASE=2m", clientsOnly)
 	s := d.open(t)
 	d.stripe.add(t, stripesim.Rule{Method: http.MethodPost, Path: confirmPath, Action: stripesim.Drop, At: stripesim.Answer})
 	lost := d.customer(t, s)
