@@ -103,6 +103,8 @@ func (s *Service) checkMethod(r PaymentRequest) error {
 		return nil
 	case r.PaymentMethod == "" && s.ConfirmationTokens:
 		return &InvalidError{Field: "confirmation_token", Reason: "Choose how to pay."}
+	case s.ConfirmationTokens && len(s.Config.Methods) == 0:
+		return &InvalidError{Field: "payment_method", Reason: "This shop takes no payment methods. Send confirmation_token."}
 	case r.PaymentMethod == "":
 		return &InvalidError{Field: "payment_method", Reason: "Choose a payment method."}
 	}

@@ -192,6 +192,32 @@ func TestSecretKeyGoesToStripeOnly(t *testing.T) {
 			require.NotContains(t, err.Error(), test.key)
 		}
 	}
+	for _, test := range []struct {
+		publishable, secret string
+		want                error
+	}{
+		{"pk_test_1", "sk_test_1", nil},
+		{"pk_test_1", "rk_test_1", nil},
+		{"pk_live_1", "sk_live_1", nil},
+		{"pk_live_1", "rk_live_1", nil},
+		{"pk_test_1", "sk_live_1", stripepay.ErrKeysOfTwoModes},
+		{"pk_live_1", "sk_test_1", stripepay.ErrKeysOfTwoModes},
+		{"sk_test_1", "sk_test_1", stripepay.ErrSecretKeyPublished},
+		{"sk_live_1", "sk_test_1", stripepay.ErrSecretKeyPublished},
+		{"rk_live_1", "sk_live_1", stripepay.ErrSecretKeyPublished},
+		{"whsec_1", "sk_test_1", stripepay.ErrSecretKeyPublished},
+		{"hunter2", "sk_test_1", stripepay.ErrMalformedPublishableKey},
+		{"pk_1", "sk_test_1", stripepay.ErrMalformedPublishableKey},
+		{"pk_test_1\n", "sk_test_1", stripepay.ErrMalformedPublishableKey},
+		{" sk_test_1", "sk_test_1", stripepay.ErrMalformedPublishableKey},
+	} {
+		err := stripepay.CheckPublishableKey(test.publishable, test.secret)
+		require.ErrorIs(t, err, test.want, "%q with %q", test.publishable, test.secret)
+		if err != nil {
+			require.NotContains(t, err.Error(), test.publishable)
+			require.NotContains(t, err.Error(), test.secret)
+		}
+	}
 	require.True(t, stripepay.LiveKey("pk_live_1"))
 	require.False(t, stripepay.LiveKey("sk_test_live"))
 }

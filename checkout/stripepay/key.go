@@ -16,6 +16,14 @@ var (
 	ErrLiveKeyWithBase = errors.New("a live Stripe key is sent to https://api.stripe.com only; use a test key with another API base")
 )
 
+// What CheckPublishableKey refuses. The texts never hold the key: what was set
+// by mistake may be the secret one.
+var (
+	ErrSecretKeyPublished      = errors.New("this is a secret key, and every buyer would be shown it: set the publishable key (pk_...)")
+	ErrMalformedPublishableKey = errors.New("the Stripe publishable key must be one word that begins with pk_test_ or pk_live_")
+	ErrKeysOfTwoModes          = errors.New("the publishable key and the secret key are of two modes: set two test keys (pk_test_..., sk_test_...) or two live ones")
+)
+
 // CheckKey tells whether a secret key may be sent to an API base, where an
 // empty base is Stripe's own. It returns ErrNoKey, ErrMalformedKey (a
 // publishable key, a stray line break), ErrMalformedBase, or ErrLiveKeyWithBase:
@@ -36,6 +44,25 @@ func CheckKey(key, base string) error {
 	}
 	if LiveKey(key) && !stripes(u) {
 		return ErrLiveKeyWithBase
+	}
+	return nil
+}
+
+// CheckPublishableKey tells whether a publishable key may be shown to buyers
+// beside a secret key that CheckKey has let pass. It returns
+// ErrSecretKeyPublished, ErrMalformedPublishableKey, or ErrKeysOfTwoModes: a
+// token of one mode is unknown in the other, so that nobody could pay.
+func CheckPublishableKey(publishable, secret string) error {
+	for _, prefix := range []string{"sk_", "rk_", "whsec_"} {
+		if strings.HasPrefix(publishable, prefix) {
+			return ErrSecretKeyPublished
+		}
+	}
+	if !graphic(publishable) || !(strings.HasPrefix(publishable, "pk_test_") || strings.HasPrefix(publishable, "pk_live_")) {
+		return ErrMalformedPublishableKey
+	}
+	if LiveKey(publishable) != LiveKey(secret) {
+		return ErrKeysOfTwoModes
 	}
 	return nil
 }
