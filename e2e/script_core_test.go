@@ -31,7 +31,7 @@ func TestScriptCoreMutants(t *testing.T) {
 	t.Parallel()
 	for name, mutant := range map[string]struct{ old, new string }{
 		"a new key although it is not safe":       {`body.safe_new_key === true && `, ``},
-		"a new key for each press":                {`key: state.key, method, created_at`, `key: state.key + now, method, created_at`},
+		"a new key for each press":                {`key: state.key, ...paying`, `key: state.key + now, ...paying`},
 		"sent before it is stored":                {`[{ do: "store", submission }, ...effects]`, `[...effects, { do: "store", submission }]`},
 		"an old submission is sent":               {`age <= keep`, `true`},
 		"any answer is the shop's":                {`if (!a.ours) return lost(state, clock);`, ``},
@@ -40,7 +40,7 @@ func TestScriptCoreMutants(t *testing.T) {
 		"a late answer counts":                    {`event.turn !== state.turn`, `false`},
 		"a busy shop makes a lost answer known":   {`return wait(named, "send"`, `return wait({ ...named, unknown: false }, "send"`},
 		"a lost answer is not unknown":            {`wait({ ...state, unknown: true }, "send", "lost"`, `wait(state, "send", "lost"`},
-		"a second press is another submission":    {`if (state.phase !== "ready" || state.page`, `if (state.page`},
+		"a second press is another submission":    {`return state.phase === "ready" && state.page`, `return state.page`},
 		"no hand-over":                            {`if (over && state.unknown)`, `if (false)`},
 		"sent by itself after the hand-over":      {`if (state.submission && state.handed)`, `if (false)`},
 		"two minutes from each reload":            {`deadline: stored.created_at + patience`, `deadline: state.deadline`},
@@ -52,7 +52,12 @@ func TestScriptCoreMutants(t *testing.T) {
 		"sent sooner than a busy Stripe allows":   {`state.phase === "waiting" && known || `, ``},
 		"a used key leads nowhere":                {`: leave(state, a.body.safe_new_key`, `: stop(state, a) ?? leave(state, a.body.safe_new_key`},
 		"not charged while a send is on its way":  {`if (state.unknown || ["sending", "testing"].includes(state.phase))`, `if (state.unknown)`},
-		"the key of another submission is resent": {`key: resend.key, method: resend.method, created_at: since`, `key: stored?.key ?? resend.key, method: resend.method, created_at: since`},
+		"the key of another submission is resent": {`key: resend.key, ...paying`, `key: stored?.key ?? resend.key, ...paying`},
+		"a second token while one is being made":  {"function press(state) {\n  if (!idle(state))", "function press(state) {\n  if (state.phase === \"sending\")"},
+		"a late token is sent":                    {`, "prepared", "unprepared"`, ``},
+		"a token is sent as a method":             {`return token ? { token } : { method }`, `return { method: token ?? method }`},
+		"a missing element stops a submission":    {`if (!["ready", "preparing"].includes(state.phase))`, `if (false)`},
+		"Pay is off for good without a token":     {`phase: "ready", notice: { says: refused`, `phase: "stopped", notice: { says: refused`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

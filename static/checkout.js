@@ -40,6 +40,7 @@ function start(page) {
         question = page.orderURL;
         return listen(effect.turn, talk.ask(url, page.timeout));
       }
+      case "prepare": return prepare(effect.turn);
       case "go": return page.go(effect);
     }
   }
@@ -48,12 +49,24 @@ function start(page) {
     dispatch({ ...(await answer), turn });
   }
 
+  // prepare makes one confirmation token for one press of Pay.
+  async function prepare(turn) {
+    const card = await element;
+    if (!card) return dispatch({ type: "blocked" });
+    const { token, refused } = await card.token();
+    dispatch(token ? { type: "prepared", turn, token } : { type: "unprepared", turn, refused });
+  }
+
   store.sweep((submission) => !fresh(submission, page.keep, Date.now()));
   go(open(page, store.get(page.order), clock()));
 
+  // Where cards are typed into Stripe's element. A submission that goes on after a reload does not wait for it.
+  const element = page.place && import("./element.js").then(({ mount }) => mount(page.place, page.returnURL, page.timeout), () => null);
+  element?.then((card) => card ? page.elementCame() : dispatch({ type: "blocked" }));
+
   // The event and not the click: Enter, a click and a script's requestSubmit all come by here, and a click that is not a
   // submission, on a form that is not filled in, does not.
-  page.onSubmit((method) => dispatch({ type: "submit", method }));
+  page.onSubmit((method) => dispatch(element ? { type: "press" } : { type: "submit", method }));
   page.onAgain(() => dispatch({ type: "again" }));
   page.onCheck((url) => {
     question = url;

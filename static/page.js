@@ -20,6 +20,7 @@ export class Page {
     this.since = age === undefined ? undefined : Date.now() - Number(age);
     this.orderURL = `/orders/${encodeURIComponent(order)}`;
     this.paymentsURL = `${this.orderURL}/payments`;
+    this.returnURL = new URL(`${this.orderURL}/return`, window.location.href).href;
     this.#root = root;
     this.#form = root.querySelector("#pay");
     this.#resend = root.querySelector("#resend");
@@ -27,14 +28,17 @@ export class Page {
     this.#told = root.querySelector(".notice");
     if (this.#form) {
       this.#pay = this.#form.querySelector(".button-pay");
+      this.#pay.hidden = false;
       this.#key = this.#form.querySelector("[name=idempotency_key]");
+      // place is where Stripe's element goes, in place of a list of methods.
+      this.place = this.#form.querySelector("#element");
       // From the form, as the server wrote it, and not from the field, into which a browser may have put the value of an
       // older page.
       this.key = this.#key.value = this.#form.dataset.key;
     }
     if (this.#resend) {
-      const { key, method } = this.#resend.dataset;
-      this.resend = { key, method };
+      const { key, method, token } = this.#resend.dataset;
+      this.resend = token ? { key, token } : { key, method };
     }
   }
 
@@ -43,6 +47,8 @@ export class Page {
 
   // methods are all that could be chosen, in order.
   get methods() { return [...this.#form.querySelectorAll("[name=payment_method]")].map((radio) => radio.value); }
+
+  elementCame() { this.#form.querySelector("[data-slot=coming]").remove(); }
 
   onSubmit(call) {
     this.#form?.addEventListener("submit", (event) => {
@@ -85,18 +91,19 @@ export class Page {
     const off = state.phase !== "ready";
     this.#pay.dataset.label ??= this.#pay.textContent;
     const sending = ["sending", "leaving"].includes(state.phase) && !state.unknown;
-    const { label, sending: sends, stopped, off: checks } = this.#pay.dataset;
-    this.#pay.textContent = !off ? label : sending ? sends : state.phase === "stopped" ? stopped : checks;
+    const { label, sending: sends, preparing, stopped, off: checks } = this.#pay.dataset;
+    this.#pay.textContent = !off ? label : sending ? sends : { preparing, stopped }[state.phase] ?? checks;
     // Not disabled: that would take the focus away from whoever pressed it, and drop it on the floor.
     for (const button of [this.#pay, ...document.querySelectorAll("[data-try]")]) {
       if (off) button.setAttribute("aria-disabled", "true");
       else button.removeAttribute("aria-disabled");
     }
     // Nothing to choose while a payment is not settled. The focus goes to what is left.
-    const settled = !off || ["sending", "testing", "leaving"].includes(state.phase) && !state.unknown;
+    const settled = !off || ["preparing", "sending", "testing", "leaving"].includes(state.phase) && !state.unknown;
     const fieldsets = this.#form.querySelectorAll("fieldset");
     if (!settled && document.activeElement?.closest("fieldset")) this.#pay.focus({ preventScroll: true });
     for (const fieldset of fieldsets) fieldset.disabled = !settled;
+    if (this.place) this.place.inert = !settled; // a frame is no field, and is not disabled with them
   }
 
   #showKey(state) {
@@ -123,7 +130,10 @@ export class Page {
     this.#shown = says;
     waiting.replaceChildren();
     outcome.replaceChildren();
-    if (says === "" && !this.#root.querySelector("h1")) says = "sending";
+    if (says === "" && !this.#root.querySelector("h1")) {
+      says = state.phase === "preparing" ? "card_reading" : "sending";
+      if (says === "card_reading") this.#shown = says; // so that what follows takes its place
+    }
     const notice = says && clone(`[data-says="${says}"]`);
     if (!notice) return;
     fill(notice, state);
@@ -191,6 +201,8 @@ function fill(notice, state) {
     notice.querySelector("[data-slot=title]").textContent = problem.firstElementChild.textContent;
     notice.querySelector("[data-slot=detail]").textContent = problem.lastElementChild.textContent;
   }
+  const detail = state.notice?.refused && notice.querySelector("[data-slot=detail]");
+  if (detail) detail.textContent = state.notice.refused;
   const payment = notice.querySelector("[data-slot=payment]");
   if (payment && state.payment) payment.textContent = state.payment;
 }

@@ -52,8 +52,10 @@ export function watch(order, call) {
 function parse(text, order) {
   try {
     const s = JSON.parse(text);
-    const whole = s.order === order && s.key && typeof s.key === "string" && s.method && typeof s.method === "string" && Number.isFinite(s.created_at);
-    return whole ? { order, key: s.key, method: s.method, created_at: s.created_at } : null;
+    const isText = (value) => typeof value === "string" && value !== "";
+    const whole = s.order === order && isText(s.key) && isText(s.method) !== isText(s.token) && Number.isFinite(s.created_at);
+    if (!whole) return null;
+    return { order, key: s.key, ...(s.token ? { token: s.token } : { method: s.method }), created_at: s.created_at };
   } catch {
     return null;
   }

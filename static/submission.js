@@ -2,10 +2,12 @@
 // a new key may be taken. There is no page, no network and no clock in here: all three are arguments, so every rule below
 // is tested by feeding events and reading what comes out.
 //
-// A submission is one press of Pay: {order, key, method, created_at}. Every send of it carries its own key; no other key
-// is ever sent for it. A new key is taken from an answer alone, and only from one that says safe_new_key and names it.
+// A submission is one press of Pay: {order, key, method, created_at}, or with a confirmation token for the card, {order, key,
+// token, created_at}. Every send of it carries its own key and its own method or token; no other is ever sent for it. A new
+// key is taken from an answer alone, and only from one that says safe_new_key and names it.
 //
 //	ready        Pay can be pressed
+//	preparing    a confirmation token is being made for the press; nothing was sent, and nothing is stored
 //	testing      "Try to break it" is sending; Pay cannot be pressed
 //	sending      a send is on its way
 //	waiting      the next send, or the next question, is due at state.due
@@ -40,7 +42,7 @@ export function fresh(submission, keep, now) {
 // open gives the state of a page that was just loaded, and its first effects.
 //
 // page: kind ("checkout" or "checking"), order, key (what Pay would send), keep (half the retention, ms); on the checking
-// page also standing, since (when the payment was made, ms) and resend ({key, method}), where the page offers that.
+// page also standing, since (when the payment was made, ms) and resend ({key, method} or {key, token}), where the page offers that.
 // stored is the submission that this browser kept for the order, or null.
 export function open(page, stored, { now, random = 1, hidden = false }) {
   const state = {
@@ -62,7 +64,7 @@ function openChecking(state, page, stored, clock) {
   const forget = stored && !kept ? [{ do: "forget" }] : [];
   const since = kept ? stored.created_at : page.since ?? clock.now;
   state = { ...state, deadline: since + patience, why: page.standing, unknown: page.standing === "pending" };
-  const submission = resend && { order: page.order, key: resend.key, method: resend.method, created_at: since };
+  const submission = resend && { order: page.order, key: resend.key, ...paying(resend), created_at: since };
   if (submission && fresh(submission, page.keep, clock.now)) {
     const { state: next, effects } = send({ ...state, submission });
     return { state: next, effects: [...forget, ...effects] };
@@ -74,10 +76,14 @@ function openChecking(state, page, stored, clock) {
 // the page is out of sight. Answers carry the turn of the effect that asked for them; late ones are not listened to, which
 // is safe, since the same question gets the same answer again.
 export function step(state, event, clock) {
-  const stale = ["answer", "order", "lost", "missing"].includes(event.type) && event.turn !== state.turn;
+  const stale = ["answer", "order", "lost", "missing", "prepared", "unprepared"].includes(event.type) && event.turn !== state.turn;
   if (stale) return { state, effects: [] };
   switch (event.type) {
-    case "submit": return submit(state, event.method, clock);
+    case "submit": return submit(state, event, clock);
+    case "press": return press(state);
+    case "prepared": return submit({ ...state, phase: "ready" }, event, clock);
+    case "unprepared": return giveUp(state, event);
+    case "blocked": return blocked(state);
     case "answer": return answer(state, event, clock);
     case "lost": return lost(state, clock);
     case "order": return read(state, event.order, clock);
@@ -93,10 +99,40 @@ export function step(state, event, clock) {
   return { state, effects: [] };
 }
 
-// submit is a press of Pay, or Enter. It counts once: while anything is going on, a second one is nothing.
-function submit(state, method, { now }) {
-  if (state.phase !== "ready" || state.page !== "checkout") return { state, effects: [] };
-  const submission = { order: state.order, key: state.key, method, created_at: now };
+// idle is true while a press of Pay, or Enter, counts. It counts once: while anything is going on, a second one is nothing.
+function idle(state) {
+  return state.phase === "ready" && state.page === "checkout";
+}
+
+// paying is what a submission pays with: a method of the list, or a confirmation token.
+function paying({ method, token }) {
+  return token ? { token } : { method };
+}
+
+// press is a press of Pay where a token has to be made first, one for each press. Who meanwhile comes back to this page out of
+// the back/forward cache asks the order, which makes that token late; a late token is not sent.
+function press(state) {
+  if (!idle(state)) return { state, effects: [] };
+  const turn = state.turn + 1;
+  return { state: { ...state, phase: "preparing", turn, notice: null }, effects: [{ do: "prepare", turn }] };
+}
+
+// giveUp ends a press for which there is no token: Stripe refused what is in the form, or did not answer. The key is as
+// unused as before.
+function giveUp(state, { refused }) {
+  return { state: { ...state, phase: "ready", notice: { says: refused ? "card_refused" : "card_lost", refused } }, effects: [] };
+}
+
+// blocked is a page on which no token can be made, as Stripe's element did not come. A submission on its way does not need
+// one.
+function blocked(state) {
+  if (!["ready", "preparing"].includes(state.phase)) return { state, effects: [] };
+  return { state: { ...state, phase: "stopped", notice: { says: "card_blocked" } }, effects: [] };
+}
+
+function submit(state, event, { now }) {
+  if (!idle(state)) return { state, effects: [] };
+  const submission = { order: state.order, key: state.key, ...paying(event), created_at: now };
   const begun = { ...state, submission, unknown: false, why: "", next: "", sends: 0, deadline: now + patience, handed: false, notice: null };
   const { state: sending, effects } = send(begun);
   return { state: sending, effects: [{ do: "store", submission }, ...effects] }; // stored before it is sent

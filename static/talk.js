@@ -2,11 +2,11 @@
 import { retryAfter } from "./submission.js";
 
 // pay sends a submission: the key in the header (a string of RFC 8941), the declared field in the body.
-export async function pay(url, { key, method }, timeout) {
+export async function pay(url, { key, method, token }, timeout) {
   const sent = await request(url, timeout, {
     method: "POST",
     headers: { "Content-Type": "application/json", Accept: "application/json", "Idempotency-Key": `"${key.replace(/["\\]/g, "\\$&")}"` },
-    body: JSON.stringify({ payment_method: method }),
+    body: JSON.stringify(token ? { confirmation_token: token } : { payment_method: method }),
     redirect: "manual", // no answer of this route is a redirect, so one is not the shop's
   });
   if (!sent) return { type: "lost" };

@@ -34,6 +34,7 @@ function equal(got, want, what = "") {
 }
 
 const sending = () => new Run(page).submit();
+const pressed = () => new Run(page).step({ type: "press" });
 
 const cases = {
   // What a submission is.
@@ -315,6 +316,77 @@ const cases = {
   "an order that is not this customer's stops": () => {
     const run = new Run(page).step({ type: "back" }).step({ type: "missing", status: 404 });
     equal([run.state.phase, says(run.state)], ["stopped", "stopped"]);
+  },
+
+  // A card in Stripe's element, of which a confirmation token is made first.
+  "a press makes one token, and sends and stores nothing before it is there": () => {
+    const run = pressed();
+    equal([run.does(), run.state.phase, run.state.submission, charged(run.state), says(run.state)], ["prepare", "preparing", null, "no", ""]);
+    equal(run.step({ type: "press" }).does(), "");
+    equal(run.submit().does(), "");
+    equal(run.step({ type: "check" }).does(), "");
+    equal(run.step({ type: "elsewhere" }).does(), "");
+    run.step({ type: "prepared", token: "ctoken_1" }, at(7));
+    equal(run.does(), "store send");
+    equal(run.effects[0].submission, { order: "ord_1", key: "K1", token: "ctoken_1", created_at: 7 });
+    equal(run.effects[1].submission, run.effects[0].submission);
+    equal(run.step({ type: "press" }).does(), "");
+  },
+  "a token that comes late, or twice, is not sent": () => {
+    const run = pressed();
+    const early = run.state.turn;
+    run.step({ type: "back" });
+    equal(run.step({ type: "prepared", turn: early, token: "ctoken_1" }).does(), "");
+    run.step({ type: "order", order: open_ });
+    equal([run.state.phase, run.state.key], ["ready", "K1"]);
+    equal(run.step({ type: "prepared", turn: early, token: "ctoken_1" }).does(), "");
+    run.step({ type: "press" });
+    const turn = run.state.turn;
+    equal(run.step({ type: "prepared", token: "ctoken_2" }).sends(), "K1");
+    equal(run.step({ type: "prepared", turn, token: "ctoken_2" }).does(), "");
+    equal(run.step({ type: "unprepared", turn, refused: "Late." }).state.phase, "sending");
+  },
+  "whatever may have charged is sent again with the same key and the same token": () => {
+    const run = pressed().step({ type: "prepared", token: "ctoken_1" });
+    const first = run.effects[1].submission;
+    for (const meet of [(r) => r.step({ type: "lost" }), (r) => r.problem(503, "outcome_unknown"), (r) => r.problem(503, "provider_busy", { safe_new_key: true, payment_key: "K2" })]) {
+      meet(run).step({ type: "due" });
+      equal(run.effects.map((e) => [e.do, e.submission]), [["send", first]]);
+    }
+  },
+  "after a decline the next press makes another token, for the next key": () => {
+    const run = pressed().step({ type: "prepared", token: "ctoken_1" });
+    run.problem(402, "card_declined", { safe_new_key: true, payment_key: "K2" });
+    equal([run.does(), run.state.key, says(run.state)], ["forget", "K2", "declined"]);
+    run.step({ type: "press" });
+    equal([run.does(), says(run.state)], ["prepare", ""]);
+    run.step({ type: "prepared", token: "ctoken_2" });
+    equal([run.effects[1].submission.key, run.effects[1].submission.token], ["K2", "ctoken_2"]);
+  },
+  "a press without a token gives Pay back, with the same key": () => {
+    for (const [refused, said] of [["Your card number is incomplete.", "card_refused"], [undefined, "card_lost"]]) {
+      const run = pressed().step({ type: "unprepared", refused });
+      equal([run.does(), run.state.phase, run.state.key, says(run.state), run.state.notice.refused, charged(run.state)], ["", "ready", "K1", said, refused, "no"]);
+      equal(run.step({ type: "press" }).does(), "prepare");
+    }
+  },
+  "an element that does not come stops the page, but nothing that is on its way": () => {
+    for (const run of [new Run(page), pressed()]) {
+      run.step({ type: "blocked" });
+      equal([run.does(), run.state.phase, says(run.state), charged(run.state)], ["", "stopped", "card_blocked", "no"]);
+      equal(run.step({ type: "press" }).does(), "");
+    }
+    for (const run of [sending(), sending().step({ type: "lost" })]) {
+      const before = run.state;
+      equal(run.step({ type: "blocked" }).state, before);
+    }
+  },
+  "a stored token is sent again after a reload, by both pages, and no new one is made": () => {
+    const kept = { order: "ord_1", key: "K1", token: "ctoken_1", created_at: 0 };
+    equal(new Run(page, kept, at(9_000)).effects, [{ do: "send", turn: 1, submission: kept }]);
+    const resend = { key: "K1", token: "ctoken_1" };
+    equal(new Run({ ...checking, resend }, kept, at(9_000)).effects.at(-1).submission, kept);
+    equal(new Run({ ...checking, resend }, null, at(9_000)).effects.at(-1).submission, kept);
   },
 
   // Try to break it.
