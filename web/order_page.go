@@ -54,7 +54,7 @@ var unanswered = map[string]bool{"outcome_unknown": true, "provider_busy": true,
 func (s *Server) checkout(c echo.Context, o checkout.Order) view.Checkout {
 	m := view.Checkout{
 		Frame: s.frame(view.OrdersSection), Order: summary(o), Key: o.PaymentKey, Replayed: replayed(c),
-		Script: s.script(), Try: s.try(o),
+		Script: s.script(), Try: s.try(o), Element: s.element(c, o),
 	}
 	last, tried := o.Last()
 	if tried {
@@ -127,11 +127,9 @@ func (s *Server) checking(c echo.Context, o checkout.Order) view.Checking {
 			m.State = s.pending(c, o, p)
 			m.Asking = s.cfg.Completes && m.State != view.NeedsPerson
 			now = "The payment is not settled."
-			if p.PaymentMethod != "" {
-				// The same key and the same method: whoever sends this finds out
-				// how that payment ended, and starts none.
-				m.Resend = &view.Resend{Key: p.Key, Method: p.PaymentMethod}
-			}
+			// The same key and the same method or token: whoever sends this finds
+			// out how that payment ended, and starts none.
+			m.Resend = &view.Resend{Key: p.Key, Method: p.PaymentMethod, Token: p.ConfirmationToken}
 		}
 		if o.Closing {
 			m.State, m.Resend = view.Closing, nil

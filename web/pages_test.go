@@ -141,7 +141,7 @@ func TestOrderPage(t *testing.T) {
 		{"unknown for two minutes, just told", orderWith(old), "?code=request_in_progress", []string{"We could not confirm this payment yet. Do not pay again."}, []string{payButton, "a moment ago"}},
 		{"on its way", orderWith(fresh), "", []string{"This payment is already on its way. Do not pay again."}, []string{payButton}},
 		{"on its way, just told", orderWith(attempt(checkout.PaymentPending)), "?code=payment_in_progress", []string{"This payment is already on its way. Do not pay again."}, []string{payButton}},
-		{"unknown, by a token", orderWith(token), "", []string{"We are checking. Do not pay again."}, []string{payButton, pressedAgain, "ctoken_1"}},
+		{"unknown, by a token", orderWith(token), "", []string{"We are checking. Do not pay again.", pressedAgain, hidden("idempotency_key", "key_of_the_attempt"), hidden("confirmation_token", "ctoken_1")}, []string{payButton, `name="payment_method"`}},
 		{"the bank asks", orderWith(asked), "", []string{"Your bank asks you to confirm.", `href="https://bank.test/3ds"`}, []string{payButton, pressedAgain}},
 		{"processing", orderWith(attempt(checkout.PaymentProcessing)), "", []string{"Your payment is on its way."}, []string{payButton, pressedAgain}},
 		{"closing", with(orderOpen(), closing), "", []string{"This order is being closed. Do not pay for it."}, []string{payButton, payForm}},

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -103,6 +104,13 @@ type Config struct {
 	// Stripe is the kind of money. Required.
 	Stripe StripeMode
 
+	// PublishableKey is Stripe's, for the Payment Element on the checkout page: a
+	// card is typed into a frame of Stripe's, and the page is given a confirmation
+	// token for it, which Service must accept. The page is allowed to load Stripe.js
+	// then, and no other page is. Optional. Default: the page lists the methods of
+	// Service.
+	PublishableKey string
+
 	// Demo offers to start over as a new customer, and the payment methods that
 	// make the network misbehave.
 	Demo bool
@@ -122,7 +130,8 @@ type Config struct {
 
 	// Charges asks Stripe how many charges of a PaymentIntent succeeded. With
 	// Demo it is shown beside "Try to break it", where the shop's own word would
-	// prove nothing. Optional. Default: that panel is not offered.
+	// prove nothing. Optional. Default: that panel is not offered; nor is it with
+	// PublishableKey, since a confirmation token is good for one payment.
 	Charges func(ctx context.Context, intent string) (int, error)
 
 	// Lab runs the experiments of the race lab, with Demo. Optional. Default: the
@@ -181,6 +190,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.Demo && cfg.Stripe == StripeLive {
 		return nil, errors.New("web: Demo is not possible with real money")
+	}
+	if cfg.PublishableKey != "" && !strings.HasPrefix(cfg.PublishableKey, "pk_") {
+		return nil, errors.New("web: PublishableKey must begin with pk_, since every buyer is shown it")
 	}
 	if err := cfg.Policy.check(); err != nil {
 		return nil, err

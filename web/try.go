@@ -15,7 +15,7 @@ import (
 const chargesPath = "/orders/:id/charges"
 
 // tries is true where the panel "Try to break it" is offered.
-func (s *Server) tries() bool { return s.cfg.Demo && s.cfg.Charges != nil }
+func (s *Server) tries() bool { return s.cfg.Demo && s.cfg.Charges != nil && !s.hasElement() }
 
 // try is the panel on the page of an order.
 func (s *Server) try(o checkout.Order) *view.Try {

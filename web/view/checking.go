@@ -32,7 +32,7 @@ type Checking struct {
 	Asking bool
 	// GivenUp, where set with RequiresAction, is how long the bank may wait before the shop gives the payment up: "15 minutes".
 	GivenUp string
-	// Resend, where set, offers to send this same payment again: the same key and method, so that a lapsed claim is taken
+	// Resend, where set, offers to send this same payment again: the same key and method or token, so that a lapsed claim is taken
 	// over and its outcome found. With Asking it is for a buyer who does not want to wait.
 	Resend   *Resend
 	Replayed bool
@@ -54,5 +54,6 @@ type Moment struct {
 // Resend is the submission that is sent again as it was.
 type Resend struct {
 	Key    string
-	Method string // payment_method
+	Method string // payment_method; or
+	Token  string // confirmation_token
 }

@@ -27,6 +27,8 @@ type Checkout struct {
 	Key     string // the payment key this page sends: orders.payment_key
 	Methods []Method
 	Faults  []Method // methods that break the network, in a list of their own; empty outside demo mode
+	// Element, where set, takes the card in place of both lists.
+	Element *Element
 	Outcome Outcome
 	Reason  string // after Declined: what the bank says, from DeclineWords
 	// Replayed says that the answer the buyer is looking at was the recorded one: the same submission came twice.
@@ -36,6 +38,14 @@ type Checkout struct {
 	Try *Try
 	// Happened, where set, draws the life of the last attempt's key.
 	Happened *WhatHappened
+}
+
+// Element is Stripe's Payment Element: a frame of Stripe's into which the card is typed, and for which the page is given a
+// confirmation token. It needs script.
+type Element struct {
+	PublishableKey string
+	Minor          string // "4900": what the frame says will be charged; the shop charges the order's own amount
+	Currency       string // "usd"
 }
 
 var outcomeCopy = map[Outcome]struct {

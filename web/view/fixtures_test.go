@@ -84,6 +84,10 @@ func checkout(outcome view.Outcome) view.Checkout {
 	return m
 }
 
+func element() *view.Element {
+	return &view.Element{PublishableKey: "pk_test_1", Minor: "4900", Currency: "usd"}
+}
+
 func checking(state view.CheckingState) view.Checking {
 	m := view.Checking{
 		Frame: frame(view.OrdersSection), Order: order, State: state, Payment: "pay_4QN8W1ZC6J",

@@ -46,16 +46,24 @@ func template(root *html.Node, attribute, value string) []*html.Node {
 
 func TestEveryNoticeThatTheScriptSaysIsOnThePage(t *testing.T) {
 	t.Parallel()
-	root := parse(t, renderPage(t, view.CheckoutPage(checkout(view.NoOutcome))))
-	names := said(t)
-	for _, want := range []string{"declined", "busy", "shop_busy", "checking", "on_its_way", "handed_over", "stopped", "still_busy", "out_of_date"} {
+	m := checkout(view.NoOutcome)
+	root := parse(t, renderPage(t, view.CheckoutPage(m)))
+	m.Element = element()
+	withElement := parse(t, renderPage(t, view.CheckoutPage(m)))
+	names := append(said(t), "card_reading") // page.js, where a notice goes that held the h1
+	for _, want := range []string{"declined", "busy", "shop_busy", "checking", "on_its_way", "handed_over", "stopped", "still_busy", "out_of_date", "card_refused", "card_lost", "card_blocked"} {
 		require.Contains(t, names, want, "the names are not read from the script")
 	}
 	for _, name := range names {
 		if name == "" || name == "resumed" {
 			continue
 		}
-		notice := only(t, elements(only(t, template(root, "data-says", name)), withClass("notice")))
+		page := root
+		if strings.HasPrefix(name, "card_") {
+			require.Empty(t, template(root, "data-says", name), "there is no form for a card")
+			page = withElement
+		}
+		notice := only(t, elements(only(t, template(page, "data-says", name)), withClass("notice")))
 		require.NotEmpty(t, text(only(t, elements(notice, withClass("notice-title")))), name)
 		require.Equal(t, "-1", attr(notice, "tabindex"), "it can be given the focus")
 	}

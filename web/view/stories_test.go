@@ -59,12 +59,17 @@ func stories() []story {
 		m.Replayed = true
 		all = append(all, story{"checkout-" + nameOr(string(outcome), "open") + "-replayed", view.CheckoutPage(m)})
 	}
+	withElement := checkout(view.NoOutcome)
+	withElement.Methods, withElement.Faults, withElement.Element = nil, nil, element()
+	all = append(all, story{"checkout-element", view.CheckoutPage(withElement)})
 	for _, state := range []view.CheckingState{view.OutcomeUnknown, view.InProgress, view.Processing, view.RequiresAction, view.Closing, view.HandedOver, view.NeedsPerson} {
 		all = append(all, story{"checking-" + string(state), view.CheckingPage(checking(state))})
 	}
 	resend := checking(view.OutcomeUnknown)
 	resend.Resend = &view.Resend{Key: paymentKey, Method: "pm_sim_reply_lost"}
 	all = append(all, story{"checking-unknown-resend", view.CheckingPage(resend)})
+	resend.Resend = &view.Resend{Key: paymentKey, Token: "ctoken_1"}
+	all = append(all, story{"checking-unknown-resend-token", view.CheckingPage(resend)})
 	resend.Asking = true
 	all = append(all, story{"checking-unknown-asking", view.CheckingPage(resend)})
 	resend.State, resend.Asking = view.InProgress, false
