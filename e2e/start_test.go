@@ -16,6 +16,10 @@ const (
 	secret  = "SESSION_SECRET=" + sessionSecret
 	testKey = "STRIPE_SECRET_KEY=sk_test_51aBcDeFgHiJkLmNoPqRs"
 	liveKey = "STRIPE_SECRET_KEY=sk_live_51aBcDeFgHiJkLmNoPqRs"
+
+	publishedTestKey = "STRIPE_PUBLISHABLE_KEY=pk_test_51aBcDeFgHiJkLmNoPqRs"
+	publishedLiveKey = "STRIPE_PUBLISHABLE_KEY=pk_live_51aBcDeFgHiJkLmNoPqRs"
+	someHookSecret   = "STRIPE_WEBHOOK_SECRET=whsec_0123456789abcdef0123456789abcdef"
 )
 
 // TestStart: a shop that cannot sell safely does not open. One line says which
@@ -61,7 +65,16 @@ func TestStart(t *testing.T) {
 		"ADatabaseURLThatIsNone":                   {settings{"DATABASE_URL=my database", secret}, []string{"DATABASE_URL is not the address", "set postgres://"}},
 		"ADatabaseURLThatCannotBeReadIsNotPrinted": {settings{"DATABASE_URL=postgres://shop:hunter2%@127.0.0.1/shop", secret}, []string{"DATABASE_URL is not the address", "set postgres://"}},
 		"ALiveKeyInDemoMode":                       {settings{liveKey, secret, "DEMO=on"}, []string{"DEMO is on and STRIPE_SECRET_KEY is live", "set DEMO=off"}},
-		"ALiveKey":                                 {settings{liveKey, secret}, []string{"STRIPE_SECRET_KEY is live", "set a test key"}},
+		"ALiveKeyWithoutAPublishableOne":           {settings{liveKey, secret}, []string{"STRIPE_PUBLISHABLE_KEY is empty and STRIPE_SECRET_KEY is live", "set the publishable key"}},
+		"ALiveKeyWithoutAWebhookSecret":            {settings{liveKey, publishedLiveKey, secret}, []string{"STRIPE_WEBHOOK_SECRET is empty", "set the endpoint's secret"}},
+		"ALiveKeyWithoutAnAddress":                 {settings{liveKey, publishedLiveKey, someHookSecret, secret}, []string{"STRIPE_SECRET_KEY is live and PUBLIC_URL is empty", "with https"}},
+		"ALiveKeyWithoutHTTPS":                     {settings{liveKey, publishedLiveKey, someHookSecret, secret, "PUBLIC_URL=http://shop.example"}, []string{`PUBLIC_URL is "http://shop.example" and STRIPE_SECRET_KEY is live`, "set an address with https"}},
+		"ALiveKeyForAnotherStripe":                 {settings{liveKey, publishedLiveKey, someHookSecret, secret, "STRIPE_API_BASE=http://127.0.0.1:1"}, []string{"STRIPE_SECRET_KEY", "a live Stripe key is sent to https://api.stripe.com only"}},
+		"APublishableKeyAlone":                     {settings{publishedTestKey}, []string{"STRIPE_PUBLISHABLE_KEY is set without STRIPE_SECRET_KEY", "set both or neither"}},
+		"APublishableKeyOfRealMoneyForATest":       {settings{testKey, publishedLiveKey, secret}, []string{"STRIPE_PUBLISHABLE_KEY", "of two modes", "set two test keys"}},
+		"APublishableKeyOfATestForRealMoney":       {settings{liveKey, publishedTestKey, secret}, []string{"STRIPE_PUBLISHABLE_KEY", "of two modes", "set two test keys"}},
+		"APublishableKeyThatIsNone":                {settings{testKey, "STRIPE_PUBLISHABLE_KEY=hunter2", secret}, []string{"STRIPE_PUBLISHABLE_KEY", "must be one word that begins with pk_test_ or pk_live_"}},
+		"ASecretKeyAsThePublishableOne":            {settings{testKey, "STRIPE_PUBLISHABLE_KEY=sk_test_hunter2%", secret}, []string{"STRIPE_PUBLISHABLE_KEY", "this is a secret key", "set the publishable key"}},
 		"AKeyThatIsNone":                           {settings{"STRIPE_SECRET_KEY=hunter2", secret}, []string{"STRIPE_SECRET_KEY", "must be one word that begins with sk_"}},
 		"AnotherStripeWithoutAKey":                 {settings{"STRIPE_API_BASE=http://127.0.0.1:1"}, []string{"STRIPE_API_BASE is set without STRIPE_SECRET_KEY", "set both or neither"}},
 		"AStripeAddressThatIsNone":                 {settings{testKey, secret, "STRIPE_API_BASE=ftp://stripe"}, []string{"STRIPE_SECRET_KEY", "API base must be an http or https address"}},
@@ -73,6 +86,7 @@ func TestStart(t *testing.T) {
 				require.Contains(t, line, words)
 			}
 			require.NotContains(t, line, "hunter2%", "a password")
+			require.NotContains(t, line, "51aBcDeFgHiJkLmNoPqRs", "a key")
 		})
 	}
 
@@ -189,7 +203,7 @@ func TestStart(t *testing.T) {
 		p := start(t, nil, "--help")
 		require.Zero(t, p.wait(t))
 		for _, name := range []string{
-			"ADDR", "PUBLIC_URL", "METRICS_ADDR", "DATA_DIR", "DATABASE_URL", "DB_MAX_CONNS", "STRIPE_SECRET_KEY", "STRIPE_API_BASE",
+			"ADDR", "PUBLIC_URL", "METRICS_ADDR", "DATA_DIR", "DATABASE_URL", "DB_MAX_CONNS", "STRIPE_SECRET_KEY", "STRIPE_PUBLISHABLE_KEY", "STRIPE_API_BASE",
 			"STRIPE_SIM_ADDR", "SESSION_SECRET", "DEMO", "LEASE", "PROVIDER_TIMEOUT", "WAIT", "RETENTION", "ORDER_EXPIRY",
 			"RESEND_WINDOW", "REFUND_WINDOW", "STRIPE_WEBHOOK_SECRET", "COMPLETER_INTERVAL", "EVENT_RETENTION", "ACTION_TIMEOUT",
 		} {

@@ -131,9 +131,16 @@ func openPool(ctx context.Context, address string, conns int32) (*pgxpool.Pool, 
 // openStripe reaches the local Stripe, or notes the real one.
 func (b *backend) openStripe(ctx context.Context, c *config) error {
 	if !c.local() {
-		b.stripeNote = "Stripe's test mode: no real money"
-		if c.StripeAPIBase != "" {
+		switch {
+		case c.live():
+			b.stripeNote = "live: real money"
+		case c.StripeAPIBase != "":
 			b.stripeNote = "at " + c.StripeAPIBase + ", with a test key"
+		default:
+			b.stripeNote = "Stripe's test mode: no real money"
+		}
+		if c.element() {
+			b.stripeNote += "; cards by the Payment Element"
 		}
 		return nil
 	}

@@ -24,11 +24,10 @@ type database struct {
 
 // provider says who takes the money.
 type provider struct {
-	StripeSecretKey      string `env:"STRIPE_SECRET_KEY" placeholder:"sk_..." help:"Stripe's secret key. Default: the local Stripe, and no real money."`
-	StripePublishableKey string `env:"STRIPE_PUBLISHABLE_KEY" placeholder:"pk_..." hidden:"" help:"Stripe's publishable key."`
-	StripeWebhookSecret  string `env:"STRIPE_WEBHOOK_SECRET" placeholder:"whsec_..." help:"Signs Stripe's events; two with a comma while rolling. Required with STRIPE_SECRET_KEY; the local Stripe's is made at start."`
-	StripeAPIBase        string `env:"STRIPE_API_BASE" placeholder:"URL" help:"Another address for Stripe's API; never with a live key. Default: Stripe's own."`
-	StripeSimAddr        string `env:"STRIPE_SIM_ADDR" default:"127.0.0.1:12111" help:"Where the local Stripe listens. Anyone on this machine may ask it GET /v1/charges with the key sk_test_local."`
+	StripeSecretKey     string `env:"STRIPE_SECRET_KEY" placeholder:"sk_..." help:"Stripe's secret key. Default: the local Stripe, and no real money."`
+	StripeWebhookSecret string `env:"STRIPE_WEBHOOK_SECRET" placeholder:"whsec_..." help:"Signs Stripe's events; two with a comma while rolling. Required with STRIPE_SECRET_KEY; the local Stripe's is made at start."`
+	StripeAPIBase       string `env:"STRIPE_API_BASE" placeholder:"URL" help:"Another address for Stripe's API; never with a live key. Default: Stripe's own."`
+	StripeSimAddr       string `env:"STRIPE_SIM_ADDR" default:"127.0.0.1:12111" help:"Where the local Stripe listens. Anyone on this machine may ask it GET /v1/charges with the key sk_test_local."`
 }
 
 // config is everything that can be set. Each flag has an environment variable
@@ -36,6 +35,8 @@ type provider struct {
 type config struct {
 	database
 	provider
+
+	StripePublishableKey string `env:"STRIPE_PUBLISHABLE_KEY" placeholder:"pk_..." help:"Stripe's publishable key. With it cards are typed into Stripe's Payment Element; without it the page lists Stripe's test methods. Required with a live secret key."`
 
 	Addr        string `env:"ADDR" default:"127.0.0.1:8080" help:"Where the shop listens."`
 	PublicURL   string `env:"PUBLIC_URL" placeholder:"URL" help:"Where buyers find the shop, without a path. Its origin may post forms. Default: from ADDR."`
@@ -103,8 +104,6 @@ func (c *config) check() error {
 		return refuse("REFUND_WINDOW is %s: set more than nothing", c.RefundWindow)
 	case c.live() && c.demo():
 		return refuse("DEMO is on and STRIPE_SECRET_KEY is live: set DEMO=off or a test key (sk_test_...)")
-	case c.live():
-		return refuse("STRIPE_SECRET_KEY is live, and this version takes cards by test methods only: set a test key (sk_test_...)")
 	case c.DatabaseURL != "" && c.SessionSecret == "":
 		return refuse("SESSION_SECRET is empty and DATABASE_URL is set: set 32 random bytes or more, the same for every instance")
 	case !c.local() && c.SessionSecret == "":
@@ -115,10 +114,16 @@ func (c *config) check() error {
 	if err := c.provider.check(); err != nil {
 		return err
 	}
+	if err := c.checkPublishableKey(); err != nil {
+		return err
+	}
 	if err := c.checkWebhookSecrets(); err != nil {
 		return err
 	}
-	return c.checkAddresses()
+	if err := c.checkAddresses(); err != nil {
+		return err
+	}
+	return c.checkRealMoney()
 }
 
 // check refuses a Stripe that cannot be meant.
@@ -172,6 +177,9 @@ func (c *config) checkAddresses() error {
 		return fmt.Errorf("METRICS_ADDR is %q: set host:port, such as 127.0.0.1:9090", c.MetricsAddr)
 	}
 	if c.PublicURL == "" {
+		if c.live() {
+			return errors.New("STRIPE_SECRET_KEY is live and PUBLIC_URL is empty: set the address under which buyers find the shop, with https")
+		}
 		if host == "" || host == "0.0.0.0" || host == "::" {
 			host = "localhost"
 		}

@@ -109,12 +109,15 @@ func (c *serveCommand) open(ctx context.Context, back *backend, listener net.Add
 	if err != nil {
 		return nil, nil, err
 	}
-	methods := checkout.TestMethods()
+	var methods []checkout.Method
+	if !c.element() {
+		methods = checkout.TestMethods()
+	}
 	if c.demo() && c.local() {
 		methods = append(methods, checkout.FaultMethods()...)
 	}
 	service, err := checkout.New(checkout.Config{
-		Pool: back.pool, Ledger: ledger, Provider: stripe, Live: c.live(), Methods: methods,
+		Pool: back.pool, Ledger: ledger, Provider: stripe, Live: c.live(), Methods: methods, ConfirmationTokens: c.element(),
 		PartialRefunds: c.demo(), PublicURL: c.PublicURL, ProviderTimeout: c.ProviderTimeout,
 		OrderExpiry: c.OrderExpiry, ResendWindow: c.ResendWindow, RefundWindow: c.RefundWindow,
 		ActionTimeout: c.ActionTimeout, Log: log,
@@ -124,11 +127,15 @@ func (c *serveCommand) open(ctx context.Context, back *backend, listener net.Add
 	}
 	hook := newHook(c.webhookSecrets())
 	mode := web.StripeLocal
-	if !c.local() {
+	switch {
+	case c.live():
+		mode = web.StripeLive
+	case !c.local():
 		mode = web.StripeTest
 	}
 	shop, err := web.New(web.Config{
 		Service: service, Ledger: ledger, SessionSecret: back.sessionSecret, PublicURL: c.PublicURL, Stripe: mode, Demo: c.demo(),
+		PublishableKey: c.StripePublishableKey,
 		Policy: web.Policy{
 			Wait: c.Wait, Lease: c.Lease, ProviderTimeout: c.ProviderTimeout, ResendWindow: c.ResendWindow,
 			Retention: c.Retention, OrderExpiry: c.OrderExpiry, RefundWindow: c.RefundWindow,
