@@ -85,7 +85,15 @@ func newMailbox(t *testing.T, s *stripe) *mailbox {
 	m := &mailbox{}
 	server := httptest.NewServer(m)
 	t.Cleanup(server.Close)
-	form := url.Values{"url": {server.URL}, "enabled_events[]": {"*"}, "api_version": {stripesim.APIVersion}}
+	m.secret = s.endpoint(t, server.URL)
+	return m
+}
+
+// endpoint registers an address for all events, and returns the secret that they
+// are signed with.
+func (s *stripe) endpoint(t *testing.T, address string) string {
+	t.Helper()
+	form := url.Values{"url": {address}, "enabled_events[]": {"*"}, "api_version": {stripesim.APIVersion}}
 	r, err := http.NewRequest(http.MethodPost, "http://"+s.addr+"/v1/webhook_endpoints", strings.NewReader(form.Encode()))
 	require.NoError(t, err)
 	r.SetBasicAuth("sk_test_local", "")
@@ -98,8 +106,7 @@ func newMailbox(t *testing.T, s *stripe) *mailbox {
 	}
 	require.NoError(t, json.NewDecoder(answer.Body).Decode(&made))
 	require.NotEmpty(t, made.Secret)
-	m.secret = made.Secret
-	return m
+	return made.Secret
 }
 
 // ServeHTTP implements http.Handler.
