@@ -144,7 +144,8 @@ func TestBrowserElement(t *testing.T) {
 		o := c.order(soldCourse)
 		c.says("The form for your card did not load. Nothing was charged.", "js.stripe.com", "Not charged")
 		require.NoError(t, expect.Locator(c.pay()).ToHaveAttribute("aria-disabled", "true"))
-		c.press(c.pay())
+		_, err := c.Evaluate(`() => document.querySelector("#pay").requestSubmit()`)
+		require.NoError(t, err)
 		require.Empty(t, c.sent())
 		require.Empty(t, d.stripe.chargesOf(t, o))
 
@@ -201,6 +202,34 @@ func TestBrowserElement(t *testing.T) {
 		c.press(c.button("Yes, it is me"))
 		c.receipt(o)
 		require.Equal(t, []tokenPayment{{o.PaymentKey, c.made()[0]}}, c.sent())
+	})
+
+	// Stripe has no page of the bank's to link to, and leaves the question to Stripe.js.
+	t.Run("BankAsksOnThePage", func(t *testing.T) {
+		t.Parallel()
+		d, _ := elementShop(t)
+		shop := d.open(t, "STRIPE_API_BASE="+d.stripe.sdkStripe(t))
+		c := d.cardholder(t, shop)
+		o := c.order(soldCourse)
+		c.enter(askedCard)
+		c.press(c.pay())
+		c.heading("Your bank asks you to confirm.")
+		require.False(t, c.has(c.link("Go to your bank")))
+		require.Empty(t, d.stripe.chargesOf(t, o))
+
+		path := "/orders/" + o.ID + "/challenge"
+		require.Equal(t, http.StatusOK, c.customer().get(path).status)
+		d.customer(t, shop).get(path).problem(t, http.StatusNotFound, "not_found")
+
+		c.keepAway(stripeJSAddress)
+		c.press(c.button("Answer your bank"))
+		why := c.GetByRole("alert").Filter(playwright.LocatorFilterOptions{HasText: "Your bank’s question could not be shown"})
+		require.NoError(t, expect.Locator(why).ToBeVisible())
+		c.letIn(stripeJSAddress)
+		c.press(c.button("Answer your bank"))
+		c.receipt(o)
+		require.Len(t, c.made(), 1)
+		require.NotContains(t, shop.err.String(), "_secret_", "the client secret is not logged")
 	})
 
 	t.Run("IsToldWhatIsBoughtAndHowThePageLooks", func(t *testing.T) {

@@ -68,6 +68,10 @@ const stripeJS = `
 					return { error: { type: "api_connection_error", message: "no connection" } };
 				}
 			},
+			async handleNextAction({ clientSecret }) {
+				const answer = await fetch("https://api.stripe.com/v1/3ds2/authenticate", { method: "POST", body: new URLSearchParams({ client_secret: clientSecret }) });
+				return answer.ok ? { paymentIntent: await answer.json() } : { error: { type: "invalid_request_error" } };
+			},
 		};
 	};`
 
@@ -81,6 +85,7 @@ const (
 	stripeJSAddress = "https://js.stripe.com/v3/"
 	formAddress     = "https://js.stripe.com/v3/card-form.html"
 	tokensAddress   = "https://api.stripe.com/v1/confirmation_tokens"
+	bankAddress     = "https://api.stripe.com/v1/3ds2/authenticate"
 )
 
 // The cards of these tests, and as what the local Stripe knows them.
@@ -153,6 +158,7 @@ func (d *deployment) cardholder(t *testing.T, at *shop, options ...func(*playwri
 		stripeJSAddress: reply("text/javascript", stripeJS),
 		formAddress:     reply("text/html", cardForm),
 		tokensAddress:   c.asked,
+		bankAddress:     c.authenticate,
 	} {
 		require.NoError(t, c.context.Route(address, func(r playwright.Route) {
 			if c.isAway(address) {
@@ -239,6 +245,26 @@ func (c *cardholder) make(r playwright.Route) {
 	})
 }
 
+// authenticate is the buyer's answer to the bank, which the local Stripe takes for
+// the client secret of the intent alone.
+func (c *cardholder) authenticate(r playwright.Route) {
+	body, _ := r.Request().PostData()
+	sent, _ := url.ParseQuery(body)
+	id, _, _ := strings.Cut(sent.Get("client_secret"), "_secret_")
+	var intent struct {
+		ClientSecret string `json:"client_secret"`
+	}
+	status := http.StatusUnauthorized
+	c.d.stripe.call(c.t, http.MethodGet, "/v1/payment_intents/"+id, nil, &intent)
+	if intent.ClientSecret == sent.Get("client_secret") {
+		c.d.stripe.call(c.t, http.MethodPost, "/_sim/payment_intents/"+id+"/finish?outcome=succeeded", nil, nil)
+		status = http.StatusOK
+	}
+	_ = r.Fulfill(playwright.RouteFulfillOptions{
+		Status: &status, ContentType: playwright.String("application/json"), Body: `{"id":"` + id + `"}`, Headers: map[string]string{"Access-Control-Allow-Origin": "*"},
+	})
+}
+
 // confirmationToken makes one for a card.
 func (s *stripe) confirmationToken(t testing.TB, method, returnURL string) (answer, id string) {
 	form := url.Values{"payment_method": {method}, "return_url": {returnURL}}
@@ -300,7 +326,9 @@ func (c *cardholder) made() []string {
 func (c *cardholder) enter(number string) {
 	c.t.Helper()
 	c.mu.Lock()
-	c.typed = append(c.typed, number)
+	if number != "" {
+		c.typed = append(c.typed, number)
+	}
 	c.mu.Unlock()
 	require.NoError(c.t, c.FrameLocator("#element iframe").GetByLabel("Card number").Fill(number))
 }
@@ -323,6 +351,6 @@ func (c *cardholder) requireCardsKept() {
 	c.window.mu.Lock()
 	defer c.window.mu.Unlock()
 	c.faults = slices.DeleteFunc(c.faults, func(fault string) bool {
-		return slices.Contains([]string{stripeJSAddress, formAddress, tokensAddress}, strings.TrimPrefix(fault, "a request to "))
+		return slices.Contains([]string{stripeJSAddress, formAddress, tokensAddress, bankAddress}, strings.TrimPrefix(fault, "a request to "))
 	})
 }

@@ -67,6 +67,7 @@ function start(page) {
   // The event and not the click: Enter, a click and a script's requestSubmit all come by here, and a click that is not a
   // submission, on a form that is not filled in, does not.
   page.onSubmit((method) => dispatch(element ? { type: "press" } : { type: "submit", method }));
+  page.onChallenge((key, secretURL) => import("./element.js").then(({ challenge }) => challenge(key, secretURL, page.timeout), () => false));
   page.onAgain(() => dispatch({ type: "again" }));
   page.onCheck((url) => {
     question = url;

@@ -3,11 +3,26 @@
 // secret key. Making one charges nothing and begins no payment.
 //
 // Stripe.js comes from Stripe on every visit and is never kept here, as its terms have it.
+import { read } from "./talk.js";
+
 const source = "https://js.stripe.com/v3/";
 const patience = 20_000; // how long Stripe.js and its frame may take to come, in ms
 
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const forced = window.matchMedia("(forced-colors: active)");
+
+// challenge lets Stripe.js show the bank's question (3-D Secure) over this page. It resolves to true when the question was
+// answered, or put away; to false if it could not be shown. What came of it only the shop can say, which asks Stripe.
+export async function challenge(key, secretURL, timeout) {
+  try {
+    const [Stripe, answer] = await Promise.all([load(), read(secretURL, timeout)]);
+    if (!answer) return true; // there is nothing to answer any more
+    await Stripe(key, { locale: "en" }).handleNextAction({ clientSecret: answer.client_secret });
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 // mount puts the element into its place. It resolves to {token}, or to null if Stripe.js or its frame does not come: it is
 // blocked, or there is no network.
@@ -46,6 +61,7 @@ async function token(stripe, elements, returnURL) {
 
 // load gives Stripe.js, once it has run.
 function load() {
+  if (window.Stripe) return window.Stripe;
   const script = Object.assign(document.createElement("script"), { src: source, async: true });
   const loaded = new Promise((resolve, reject) => {
     script.onload = () => window.Stripe ? resolve(window.Stripe) : reject(new Error("no Stripe"));

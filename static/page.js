@@ -48,6 +48,23 @@ export class Page {
   // methods are all that could be chosen, in order.
   get methods() { return [...this.#form.querySelectorAll("[name=payment_method]")].map((radio) => radio.value); }
 
+  // onChallenge calls for a press of "Answer your bank", once at a time, and tells where nothing could be shown. Afterwards the
+  // shop asks how it ended, as on the way back from a bank's page.
+  onChallenge(call) {
+    const button = this.#root.querySelector("#challenge");
+    if (!button) return;
+    const blocked = this.#root.querySelector("[data-slot=challenge-blocked]");
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      if (button.getAttribute("aria-disabled")) return;
+      button.setAttribute("aria-disabled", "true");
+      blocked.hidden = true;
+      if (await call(button.dataset.key, `${this.orderURL}/challenge`)) return window.location.replace(this.returnURL);
+      blocked.hidden = false;
+      button.removeAttribute("aria-disabled");
+    });
+  }
+
   elementCame() { this.#form.querySelector("[data-slot=coming]").remove(); }
 
   onSubmit(call) {

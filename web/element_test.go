@@ -64,6 +64,12 @@ func TestElement(t *testing.T) {
 		s.fake.orders[someOrder] = order
 		require.Equal(t, strict, policyOf(s.send(get("/orders/"+someOrder, fromBrowser)).header), what)
 	}
+	asked.NextAction, asked.Intent = "", "pi_1"
+	s.fake.orders[someOrder] = orderWith(asked)
+	page = s.send(get("/orders/"+someOrder, fromBrowser))
+	require.Equal(t, want, policyOf(page.header), "the bank's question, shown by Stripe.js")
+	require.Contains(t, page.page(), `id="challenge"`)
+	require.NotContains(t, page.page(), "_secret_", "which the page asks for when it needs it")
 	s.fake.orders[someOrder] = orderOpen()
 	for _, r := range []*http.Request{
 		get("/orders/" + someOrder), get("/"), get("/", fromBrowser), get("/courses/"+slug, fromBrowser), get("/orders", fromBrowser),

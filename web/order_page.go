@@ -116,6 +116,7 @@ func (s *Server) checking(c echo.Context, o checkout.Order) view.Checking {
 		case checkout.PaymentRequiresAction:
 			m.State, m.BankURL, m.CanCancel = view.RequiresAction, p.NextAction, true
 			m.Unanswered = unanswered[refusedBy(c)]
+			m.Challenge = s.challengeOf(c, p)
 			if s.cfg.Completes {
 				m.GivenUp = span(s.cfg.Policy.ActionTimeout)
 			}

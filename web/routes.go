@@ -41,6 +41,9 @@ func (s *Server) route(e *echo.Echo) {
 	if s.cfg.Webhook != nil {
 		e.POST(webhookPath, s.webhook) // its signature is its protection
 	}
+	if s.cfg.ClientSecret != nil {
+		read(challengePath, s.challenge, s.anyAccount, ownAccount)
+	}
 	if s.tries() {
 		read(chargesPath, s.charges, s.anyAccount)
 	}

@@ -111,6 +111,12 @@ type Config struct {
 	// Service.
 	PublishableKey string
 
+	// ClientSecret gives the client secret of a PaymentIntent for whose challenge
+	// (3-D Secure) Stripe names no page to link to, or nothing if there is no such
+	// challenge. With PublishableKey Stripe.js then shows it on the order's page.
+	// Optional. Default: such a payment can only be given up for another card.
+	ClientSecret func(ctx context.Context, intent string) (string, error)
+
 	// Demo offers to start over as a new customer, and the payment methods that
 	// make the network misbehave.
 	Demo bool

@@ -178,6 +178,9 @@ func config(service web.Service) web.Config {
 		Webhook: verify, Completes: true,
 		Charges: func(context.Context, string) (int, error) { return 1, nil },
 		Lab:     &handLab{},
+		ClientSecret: func(_ context.Context, intent string) (string, error) {
+			return intent + "_secret_1", nil
+		},
 	}
 }
 

@@ -133,9 +133,13 @@ func (c *serveCommand) open(ctx context.Context, back *backend, listener net.Add
 	case !c.local():
 		mode = web.StripeTest
 	}
+	var clientSecret func(context.Context, string) (string, error)
+	if c.element() {
+		clientSecret = stripe.ClientSecret
+	}
 	shop, err := web.New(web.Config{
 		Service: service, Ledger: ledger, SessionSecret: back.sessionSecret, PublicURL: c.PublicURL, Stripe: mode, Demo: c.demo(),
-		PublishableKey: c.StripePublishableKey,
+		PublishableKey: c.StripePublishableKey, ClientSecret: clientSecret,
 		Policy: web.Policy{
 			Wait: c.Wait, Lease: c.Lease, ProviderTimeout: c.ProviderTimeout, ResendWindow: c.ResendWindow,
 			Retention: c.Retention, OrderExpiry: c.OrderExpiry, RefundWindow: c.RefundWindow,

@@ -24,6 +24,9 @@ type Checking struct {
 	Payment string   // its id, named so that the buyer can quote it; may be empty
 	Trail   []Moment // what has happened so far, in order
 	BankURL string   // with RequiresAction: the bank's page
+	// Challenge, where set with RequiresAction, lets Stripe.js show the bank's question on this page: there is no page of the
+	// bank's to link to.
+	Challenge *Challenge
 	// CanCancel, with RequiresAction, offers to give this payment up so that another card can be used.
 	CanCancel bool
 	// Unanswered, with RequiresAction, says that Stripe did not answer what the buyer asked for last: giving the payment up.
@@ -42,6 +45,9 @@ type Checking struct {
 	// Happened, where set, draws the life of the payment's key so far.
 	Happened *WhatHappened
 }
+
+// Challenge is what the script needs to show the bank's question.
+type Challenge struct{ PublishableKey string }
 
 // Moment is one line of the trail.
 type Moment struct {

@@ -36,3 +36,23 @@ func TestElementPage(t *testing.T) {
 	require.False(t, hidden, "a list needs no script")
 	require.Empty(t, elements(list, func(n *html.Node) bool { return attr(n, "id") == "element" || n.Data == "noscript" }))
 }
+
+// TestChallengePage: where the bank has no page to link to, the script shows its question, and a browser without script is
+// told; where that is not possible either, the page says what is.
+func TestChallengePage(t *testing.T) {
+	t.Parallel()
+	m := checking(view.RequiresAction)
+	m.BankURL, m.Challenge = "", &view.Challenge{PublishableKey: "pk_test_1"}
+	page := renderPage(t, view.CheckingPage(m))
+	button := only(t, elements(parse(t, page), func(n *html.Node) bool { return attr(n, "id") == "challenge" }))
+	require.Equal(t, "pk_test_1", attr(button, "data-key"))
+	_, hidden := lookup(button, "hidden")
+	require.True(t, hidden, "the script shows it")
+	require.Contains(t, page, "Your bank asks through Stripe’s own script, and script is off here.")
+	require.NotContains(t, page, "_secret_")
+
+	m.Challenge = nil
+	page = renderPage(t, view.CheckingPage(m))
+	require.Contains(t, page, "cannot be shown on this page. Nothing was charged: use another card.")
+	require.NotContains(t, page, `id="challenge"`)
+}

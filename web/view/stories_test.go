@@ -65,6 +65,11 @@ func stories() []story {
 	for _, state := range []view.CheckingState{view.OutcomeUnknown, view.InProgress, view.Processing, view.RequiresAction, view.Closing, view.HandedOver, view.NeedsPerson} {
 		all = append(all, story{"checking-" + string(state), view.CheckingPage(checking(state))})
 	}
+	asked := checking(view.RequiresAction)
+	asked.BankURL = ""
+	all = append(all, story{"checking-requires_action-nowhere", view.CheckingPage(asked)})
+	asked.Challenge = &view.Challenge{PublishableKey: "pk_test_1"}
+	all = append(all, story{"checking-requires_action-challenge", view.CheckingPage(asked)})
 	resend := checking(view.OutcomeUnknown)
 	resend.Resend = &view.Resend{Key: paymentKey, Method: "pm_sim_reply_lost"}
 	all = append(all, story{"checking-unknown-resend", view.CheckingPage(resend)})
