@@ -17,6 +17,12 @@
 //	record   one transaction: the outcome, the order, the enrolment, the
 //	         answer under the key, and the next key where one is safe.
 //
+// What is paid with is a method of the shop's list, or a confirmation token for a
+// card that was typed into the provider's own form: a card never comes here. A
+// token is good for one payment. It is frozen with its attempt and sent again as
+// it was; another card, or another press of Pay, is another token, which under the
+// same key is another request and refused.
+//
 // # Three kinds of outcome
 //
 // A definitive outcome (paid, declined, waiting for the bank) is stored under

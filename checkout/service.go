@@ -37,7 +37,7 @@ type Config struct {
 	// Methods are the payment methods that the page offers and Pay accepts.
 	Methods []Method
 	// ConfirmationTokens is true if Pay accepts confirmation tokens, which the
-	// Payment Element makes.
+	// Payment Element makes; without Methods it accepts nothing else.
 	ConfirmationTokens bool
 	// PartialRefunds is true if Refund accepts less than the whole payment.
 	PartialRefunds bool
