@@ -160,13 +160,13 @@ func (d *deployment) cardholder(t *testing.T, at *shop, options ...func(*playwri
 		tokensAddress:   c.asked,
 		bankAddress:     c.authenticate,
 	} {
-		require.NoError(t, c.context.Route(address, func(r playwright.Route) {
+		c.intercept(address, func(r playwright.Route) {
 			if c.isAway(address) {
 				_ = r.Abort("blockedbyclient")
 				return
 			}
 			answer(r)
-		}))
+		})
 	}
 	c.context.OnRequest(c.noteToken)
 	return c
@@ -314,6 +314,14 @@ func (c *cardholder) sent() []tokenPayment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.paid)
+}
+
+// requireSent requires that these payments were sent and no others. The browser's
+// own word for a request may come after the page that its answer led to.
+func (c *cardholder) requireSent(want ...tokenPayment) {
+	c.t.Helper()
+	eventually(c.t, "the browser tells what it sent", func() bool { return len(c.sent()) >= len(want) })
+	require.Equal(c.t, want, c.sent())
 }
 
 func (c *cardholder) made() []string {
