@@ -27,11 +27,19 @@ func (w *window) another() *tab {
 	return &tab{w, page}
 }
 
-// visit opens a page, which must be one that a person can read.
-func (b *tab) visit(path string) playwright.Response {
+// visit opens a page, which must be one that a person can read. Where the tab is
+// just going somewhere else by itself, it is asked for again.
+func (b *tab) visit(path string) (answer playwright.Response) {
 	b.w.t.Helper()
-	answer, err := b.Goto(path, playwright.PageGotoOptions{WaitUntil: playwright.WaitUntilStateDomcontentloaded})
-	require.NoError(b.w.t, err)
+	eventually(b.w.t, "a page is opened", func() bool {
+		var err error
+		answer, err = b.Goto(path, playwright.PageGotoOptions{WaitUntil: playwright.WaitUntilStateDomcontentloaded})
+		if err != nil && (strings.Contains(err.Error(), "ERR_ABORTED") || strings.Contains(err.Error(), "is interrupted by another navigation")) {
+			return false
+		}
+		require.NoError(b.w.t, err, "%s", path)
+		return true
+	})
 	require.Less(b.w.t, answer.Status(), http.StatusInternalServerError, "%s", path)
 	b.requireReadable()
 	return answer
