@@ -143,6 +143,7 @@ func TestBrowserElement(t *testing.T) {
 		o := c.order(soldCourse)
 		c.says("The form for your card did not load. Nothing was charged.", "js.stripe.com", "Not charged")
 		require.NoError(t, expect.Locator(c.pay()).ToHaveAttribute("aria-disabled", "true"))
+		c.requireSound(t)
 		_, err := c.Evaluate(`() => document.querySelector("#pay").requestSubmit()`)
 		require.NoError(t, err)
 		require.Empty(t, c.sent())
@@ -214,6 +215,7 @@ func TestBrowserElement(t *testing.T) {
 		c.press(c.pay())
 		c.heading("Your bank asks you to confirm.")
 		require.False(t, c.has(c.link("Go to your bank")))
+		c.requireSound(t)
 		require.Empty(t, d.stripe.chargesOf(t, o))
 
 		path := "/orders/" + o.ID + "/challenge"
@@ -253,5 +255,6 @@ func TestBrowserElement(t *testing.T) {
 		dark := saw()["latest"].(map[string]any)
 		require.Equal(t, "night", dark["theme"])
 		require.Equal(t, "#0f1311", dark["variables"].(map[string]any)["colorBackground"])
+		c.requireSound(t)
 	})
 }

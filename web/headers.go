@@ -9,8 +9,9 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // elementPolicy is contentPolicy for the page that has Stripe's Payment Element,
-// and for the one on which Stripe.js shows the bank's question: Stripe.js, its frames with the card form and the bank's question, and
-// the API that they speak to, all of them Stripe's own
+// and for the one on which Stripe.js shows the bank's question. It adds Stripe.js,
+// its frames with the card form and the bank's question, and the API that they
+// speak to, all of them Stripe's own
 // (https://docs.stripe.com/security/guide#content-security-policy).
 const elementPolicy = "default-src 'none'; script-src 'self' https://js.stripe.com https://*.js.stripe.com; style-src 'self'; img-src 'self'; " +
 	"connect-src 'self' https://api.stripe.com; frame-src https://js.stripe.com https://*.js.stripe.com https://hooks.stripe.com; " +
