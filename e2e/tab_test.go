@@ -38,7 +38,7 @@ func (b *tab) visit(path string) (answer playwright.Response) {
 			return false
 		}
 		require.NoError(b.w.t, err, "%s", path)
-		return true
+		return answer != nil // the other page, at the same address, came instead
 	})
 	require.Less(b.w.t, answer.Status(), http.StatusInternalServerError, "%s", path)
 	b.requireReadable()
