@@ -15,8 +15,8 @@ import (
 const elsewhere = "shop.test"
 
 // The browsers of a run, started when the first test asks. Playwright switches
-// the back/forward cache off, people do not, so there is one of each; the headless
-// shell does not have that cache at all.
+// the back/forward cache off, people do not, so there is one of each. No page came
+// out of that cache in the headless shell, so its tests have the whole Chromium.
 var (
 	plainBrowser = sync.OnceValues(func() (playwright.Browser, error) {
 		path, err := chromium()

@@ -77,7 +77,7 @@ func (d *deployment) browseIn(t *testing.T, browser playwright.Browser, address 
 	}))
 	w := &window{t: t, d: d, url: address, context: context}
 	context.SetDefaultTimeout(float64(patience.Milliseconds()))
-	require.NoError(t, context.Tracing().Start(playwright.TracingStartOptions{Snapshots: playwright.Bool(false)}))
+	require.NoError(t, context.Tracing().Start(playwright.TracingStartOptions{Snapshots: playwright.Bool(true)}))
 	t.Cleanup(w.close)
 	w.listen()
 	w.tab = w.another()
